@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * clock.h: the clocks and the only place that converts them.
+ *
+ * A clock_fit says what one tick is, how finely the clock steps, what reading it costs, how far it drifts
+ * from CLOCK_MONOTONIC_RAW over a second, and how sure that is.  What a clock is not: the SM clock64 of one
+ * SM says nothing about another SM's; TSC ticks are not core cycles; globaltimer steps (32 ns on an H200).
+ */
+#ifndef PUTSCOPE_CLOCK_H
+#define PUTSCOPE_CLOCK_H
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct clock_fit {
+	const char *name;    /* tsc, cntvct, clock64, globaltimer, monotonic_raw */
+	double ns_per_tick;
+	double step_ns;      /* smallest non-zero difference seen */
+	double overhead_ns;  /* median of back-to-back reads */
+	double drift_ppm;    /* against CLOCK_MONOTONIC_RAW over the fit window; NAN if not measured */
+	double bound_ns;     /* error bound of one correlation with the host clock; NAN if not measured */
+	const char *warning; /* NULL, or why not to trust it (TSC not invariant ...) */
+};
+
+/* The host's tick counter: rdtsc on x86-64, cntvct_el0 on aarch64.  clock_host_ticks() in dev.h reads it.
+ * Measures rate (against CLOCK_MONOTONIC_RAW for about fit_ms), step, overhead, drift. */
+int clock_fit_host(struct clock_fit *c, unsigned fit_ms);
+/* Step and overhead of any clock from n back-to-back reads in ticks (already measured, GPU ones too). */
+void clock_fit_reads(struct clock_fit *c, const uint64_t *ticks, unsigned n);
+double clock_ns(const struct clock_fit *c, uint64_t ticks); /* a duration */
+uint64_t clock_monotonic_raw_ns(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
