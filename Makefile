@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+# putscope: `make help` lists the targets.  Non-recursive; the fragments (*.mk) only add to lists.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := all
+
+B      := build$(if $(SAN),-san)
+PYTHON ?= /usr/bin/python3
+CC     ?= gcc
+NVCC   ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc 2>/dev/null))
+Q      := $(if $(V),,@)
+
+# ---- what this machine has (override with CUDA=0 MPI=0) ----
+# `deps` comes first where it is named, in a make of its own, so that detection sees what it installed.
+CUDA  ?= $(if $(NVCC),1,0)
+MPI   ?= $(if $(shell pkg-config --exists ompi-c 2>/dev/null && echo y),1,0)
+VERBS ?= $(if $(shell pkg-config --exists libibverbs libmlx5 jansson inih 2>/dev/null && echo y),1,0)
+
+# ---- lists that the fragments add to ----
+PUTSCOPE_C :=   # gcc only, in build/putscope (and libputscope.a for the tests)
+DUAL_C     :=   # compiled by gcc for host threads and by nvcc for the GPU
+CUDA_CU    :=   # nvcc only
+VCX_LIB_C  :=   # the preload library
+VCX_BIN_C  :=   # the launcher program
+UNIT_C     :=   # one cmocka program each
+CLIENT_C   :=   # verbs programs that the tests run under vcx
+PLUGIN_MPI_C := # libputscope-mpi.so, loaded only under an MPI launcher
+include $(sort $(wildcard */*.mk */*/*.mk))
+
+WARN   := -Wall -Wextra -Wundef -Wshadow -Wstrict-prototypes -Wno-missing-field-initializers $(if $(WERROR),-Werror)
+SANF   := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+comma  := ,
+CPPFLAGS += -D_GNU_SOURCE -I$(B) -I. -Iharness
+CFLAGS ?= -O2 -g
+ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) $(SANF) $(if $(filter x86_64,$(shell uname -m)),-mcx16 -msse4.1) $(shell pkg-config --cflags jansson inih 2>/dev/null)
+# Static where the distribution has it: the binary then runs on a GPU machine without these packages.
+static = $(firstword $(wildcard $(addsuffix /lib$(1).a,/usr/lib/$(shell gcc -dumpmachine) /usr/lib64 /usr/lib)) -l$(1))
+LIBS   := $(call static,jansson) $(call static,inih) -libverbs -lmlx5 -ldl -lpthread -lm -lrt
+
+ifeq ($(CUDA),1)
+CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
+GENCODE ?= $(foreach a,80 90 100,$(if $(findstring compute_$(a),$(shell $(NVCC) --list-gpu-arch 2>/dev/null)),-gencode arch=compute_$(a)$(comma)code=sm_$(a))) \
+  -gencode arch=compute_90$(comma)code=compute_90
+NVFLAGS = -std=c++17 -O3 -lineinfo $(GENCODE) -Xcompiler -fno-threadsafe-statics -Xcompiler -Wall -diag-suppress 177
+CUDA_LIBS := -L$(CUDA_HOME)/lib64 -lcudart_static
+endif
+
+o = $(patsubst %,$(B)/o/%.o,$(1))
+GCC_O    := $(call o,$(PUTSCOPE_C) $(DUAL_C))
+CUDA_O   := $(if $(filter 1,$(CUDA)),$(patsubst %,$(B)/o/%.cuda.o,$(DUAL_C)) $(call o,$(CUDA_CU)))
+MAIN_O   := $(B)/o/harness/main.c.o
+UNIT_BIN := $(patsubst %.c,$(B)/tests/%,$(notdir $(UNIT_C)))
+CLIENT_BIN := $(patsubst %.c,$(B)/tests/%,$(notdir $(CLIENT_C)))
+PLUGIN   := $(if $(filter 1,$(MPI)),$(B)/libputscope-mpi.so)
+
+ifeq ($(VERBS),1)
+all: $(B)/putscope $(B)/vcx $(B)/libvcx.so $(PLUGIN)
+else
+all:
+	@echo "putscope needs the headers of rdma-core, jansson and inih: run 'make deps' first" >&2; exit 2
+endif
+
+# config.h holds facts as 0|1 and is rewritten only on change.
+$(B)/config.h: FORCE
+	@mkdir -p $(B); printf '%s\n' '/* made by make */' '#define HAVE_CUDA $(CUDA)' '#define HAVE_MPI $(MPI)' \
+	  '#define PUTSCOPE_VERSION "$(or $(shell git describe --always --dirty --tags 2>/dev/null),unknown)"' > $@.new; \
+	cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+FORCE:
+
+$(B)/o/%.c.o: %.c $(B)/config.h
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -MMD -MP -c -o $@ $<
+$(B)/o/%.c.cuda.o: %.c $(B)/config.h
+	@mkdir -p $(@D); echo "  nvcc $<"
+	$(Q)$(NVCC) $(CPPFLAGS) $(NVFLAGS) -MMD -MP -x cu -dc -o $@ $<
+$(B)/o/%.cu.o: %.cu $(B)/config.h
+	@mkdir -p $(@D); echo "  nvcc $<"
+	$(Q)$(NVCC) $(CPPFLAGS) $(NVFLAGS) -MMD -MP -dc -o $@ $<
+$(B)/o/dlink.o: $(CUDA_O)
+	$(Q)$(NVCC) $(GENCODE) -dlink -o $@ $^
+
+$(B)/libputscope.a: $(filter-out $(MAIN_O),$(GCC_O)) $(CUDA_O) $(if $(CUDA_O),$(B)/o/dlink.o)
+	$(Q)rm -f $@; ar rcs $@ $^
+$(B)/putscope: $(MAIN_O) $(filter-out $(MAIN_O),$(GCC_O)) $(CUDA_O) $(if $(CUDA_O),$(B)/o/dlink.o)
+	$(Q)$(CC) $(SANF) -rdynamic -o $@ $^ $(CUDA_LIBS) $(LIBS)
+$(B)/vcx: $(call o,$(VCX_BIN_C))
+	$(Q)$(CC) $(SANF) -o $@ $^
+$(B)/libvcx.so: $(call o,$(VCX_LIB_C))
+	$(Q)$(CC) $(SANF) -shared -o $@ $^ -ldl -lpthread
+$(B)/libputscope-mpi.so: $(PLUGIN_MPI_C) $(B)/config.h
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(shell pkg-config --cflags ompi-c) -fPIC -shared -o $@ $< $(shell pkg-config --libs ompi-c)
+
+define unit_rule
+$(B)/tests/$(basename $(notdir $(1))): $(call o,$(1)) $(B)/libputscope.a
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(SANF) -o $$@ $$^ $$(CUDA_LIBS) $$(LIBS) -lcmocka
+endef
+$(foreach t,$(UNIT_C),$(eval $(call unit_rule,$(t))))
+define client_rule
+$(B)/tests/$(basename $(notdir $(1))): $(call o,$(1))
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(SANF) -o $$@ $$^ -libverbs -lmlx5 -lpthread -ldl
+endef
+$(foreach t,$(CLIENT_C),$(eval $(call client_rule,$(t))))
+-include $(shell find $(B)/o -name '*.d' 2>/dev/null)
+
+# ---- what users call ----
+CONFIG ?= quick
+bench: ## run CONFIG (default quick) and print the table; GPU=N NIC=name OUT=dir
+	@$(MAKE) --no-print-directory all
+	$(Q)$(B)/putscope run $(CONFIG) $(if $(GPU),--gpu $(GPU)) $(if $(NIC),--nic $(NIC)) $(if $(OUT),--out $(OUT))
+test: ## build and run every test
+	@$(MAKE) --no-print-directory all unit clients
+	$(Q)B=$(B) SAN=$(SAN) $(PYTHON) -m pytest -q -p no:cacheprovider harness/tests $(wildcard harness/vcx/tests plot/tests) $(PYTEST_ARGS)
+unit: $(UNIT_BIN)
+clients: $(CLIENT_BIN)
+plots: ## figures of RUN=results/DIR (SVG, PDF and PNG)
+	$(Q)test -n "$(RUN)" || { echo "usage: make plots RUN=results/DIR" >&2; exit 2; }
+	$(Q)$(PYTHON) plot/all.py "$(RUN)"
+DEB := build-essential pkg-config git libibverbs-dev ibverbs-providers ibverbs-utils perftest libjansson-dev libinih-dev \
+  libcmocka-dev libopenmpi-dev openmpi-bin python3 python3-pytest python3-matplotlib
+RPM := gcc make pkgconf git rdma-core-devel libibverbs-utils perftest jansson-devel inih-devel libcmocka-devel openmpi-devel \
+  python3 python3-pytest python3-matplotlib
+deps: ## install the Debian/Ubuntu packages (elsewhere: print the dnf names)
+	@if command -v apt-get >/dev/null; then missing=$$(for p in $(DEB); do dpkg-query -Wf '$${Status}\n' $$p 2>/dev/null | grep -q '^install ok installed' || echo $$p; done); \
+	  [ -z "$$missing" ] || { s=; [ "$$(id -u)" = 0 ] || s=sudo; $$s apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive $$s apt-get install -y -qq --no-install-recommends $$missing >/dev/null; }; \
+	else echo "install: dnf install $(RPM)"; fi
+lint: ## clang-format check, if it is installed
+	@command -v clang-format >/dev/null || { echo "clang-format is not installed"; exit 0; }; \
+	git ls-files '*.c' '*.h' '*.cu' | xargs clang-format --dry-run -Werror
+clean: ## remove what was built
+	rm -rf build build-san
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+.PHONY: all bench test unit clients plots deps lint clean help FORCE
