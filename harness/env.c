@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * env.c: open and close the rig of a run; its facts and its evidence.
+ */
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "err.h"
+#include "path/put.h"
+#include "rig.h"
+
+static int parse_gpu(const char *text, int *gpu)
+{
+	char why[160];
+	char *end;
+	long v;
+
+	if (!strcmp(text, "none")) {
+		*gpu = -1;
+		return 0;
+	}
+	if (!strcmp(text, "auto")) {
+		*gpu = sm_gpu_count(why, sizeof why) > 0 ? 0 : -1;
+		return 0;
+	}
+	errno = 0;
+	v = strtol(text, &end, 10);
+	if (errno || *end || end == text || v < 0 || v > 1024)
+		return err_say(-EINVAL, "gpu '%s' is neither auto, none, nor a device number", text);
+	*gpu = (int)v;
+	return 0;
+}
+
+/* The device(s) of the two endpoints: one for loopback, two for across. */
+static int open_nics(struct env *e, const struct opts *o)
+{
+	const char *want = opts_str(o, "nic"), *ends = opts_str(o, "endpoints");
+	bool named = strcmp(want, "auto") && strcmp(want, "virtual");
+	char names[16][64];
+	unsigned n = nic_names(names, 16), second = 0;
+	const char *first = named ? want : names[0];
+	int err;
+
+	if (!n && !named)
+		return err_say(-ENODEV, "no RDMA device: load the driver of the NIC, or run with --nic virtual");
+	err = nic_open(&e->nics[0], first);
+	if (err)
+		return err;
+	e->nic_count = 1;
+	if (!strcmp(ends, "loopback") || (!strcmp(ends, "auto") && !e->virtual_nic))
+		return 0;
+	while (second < n && !strcmp(names[second], first))
+		second++;
+	if (second == n)
+		return !strcmp(ends, "across") ? err_say(-EINVAL, "endpoints = across needs two RDMA devices; there is only %s",
+							 first)
+					       : 0;
+	err = nic_open(&e->nics[1], names[second]);
+	if (!err)
+		e->nic_count = 2;
+	return err;
+}
+
+static int choose_data(struct env *e, const struct opts *o)
+{
+	const char *want = opts_str(o, "data");
+	bool gpu = !strcmp(want, "gpu") || (!strcmp(want, "auto") && sm_is_gpu(e->sm) && !e->virtual_nic);
+
+	if (gpu && !sm_is_gpu(e->sm))
+		return err_say(-EINVAL, "data = gpu, but no GPU is used (see --gpu)");
+	e->data_place = gpu ? SM_GPU : SM_HOST;
+	return 0;
+}
+
+static int open_endpoint(struct env *e, enum end end)
+{
+	struct endpoint *ep = &e->end[end];
+	int err;
+
+	ep->nic = e->nics[end < e->nic_count ? end : 0];
+	OUR_TRY(sm_alloc(e->sm, DATA_BYTES, e->data_place, (void **)&ep->src), err, out);
+	OUR_TRY(sm_alloc(e->sm, DATA_BYTES + FLAG_BYTES, e->data_place, (void **)&ep->dst), err, out);
+	OUR_TRY(nic_reg(ep->nic, ep->src, DATA_BYTES, &ep->src_mr), err, out);
+	OUR_TRY(nic_reg(ep->nic, ep->dst, DATA_BYTES + FLAG_BYTES, &ep->dst_mr), err, out);
+out:
+	return err;
+}
+
+int env_open(struct env **out, const struct opts *o)
+{
+	struct env *e = calloc(1, sizeof *e);
+	int gpu, err;
+
+	*out = NULL;
+	if (!e)
+		return err_say(-ENOMEM, "no memory for the run");
+	e->opts = o;
+	e->virtual_nic = nic_is_virtual();
+	OUR_TRY(parse_gpu(opts_str(o, "gpu"), &gpu), err, out);
+	OUR_TRY(sm_open(&e->sm, gpu), err, out);
+	OUR_TRY(open_nics(e, o), err, out);
+	OUR_TRY(choose_data(e, o), err, out);
+	OUR_TRY(clock_fit_host(&e->host_clock, 100), err, out);
+	OUR_TRY(sm_clocks(e->sm, &e->sm_clock, &e->sm_wall), err, out);
+	OUR_TRY(open_endpoint(e, END_A), err, out);
+	OUR_TRY(open_endpoint(e, END_B), err, out);
+	PTR_TRY(e->staging = malloc(DATA_BYTES), err, out);
+	OUR_TRY(sm_alloc(e->sm, 3 * PUT_OPS_MAX * sizeof *e->stamps, SM_HOST, (void **)&e->stamps), err, out);
+	OUR_TRY(sm_alloc(e->sm, sizeof *e->result, SM_HOST, (void **)&e->result), err, out);
+	*out = e;
+	return 0;
+out:
+	env_close(e);
+	return err;
+}
+
+static void close_pair(struct nic_qp *pair[END_COUNT])
+{
+	for (int i = 0; i < END_COUNT; i++) {
+		nic_qp_close(pair[i]);
+		pair[i] = NULL;
+	}
+}
+
+void env_close(struct env *e)
+{
+	if (!e)
+		return;
+	close_pair(e->sm_qp);
+	close_pair(e->cpu_qp);
+	for (int i = 0; i < END_COUNT; i++) {
+		struct endpoint *ep = &e->end[i];
+
+		if (ep->src_mr)
+			ibv_dereg_mr(ep->src_mr);
+		if (ep->dst_mr)
+			ibv_dereg_mr(ep->dst_mr);
+		sm_free(e->sm, ep->src, DATA_BYTES, e->data_place);
+		sm_free(e->sm, ep->dst, DATA_BYTES + FLAG_BYTES, e->data_place);
+	}
+	sm_free(e->sm, e->stamps, 3 * PUT_OPS_MAX * sizeof *e->stamps, SM_HOST);
+	sm_free(e->sm, e->result, sizeof *e->result, SM_HOST);
+	free(e->staging);
+	nic_close(e->nics[0]);
+	nic_close(e->nics[1]);
+	sm_close(e->sm);
+	free(e);
+}
+
+int rig_pair(struct env *e, bool by_sm, struct nic_qp *pair[END_COUNT])
+{
+	struct nic_qp **own = by_sm ? e->sm_qp : e->cpu_qp;
+	struct nic_addr addr[END_COUNT];
+	int err = 0;
+
+	if (!own[END_A] || !own[END_B]) {
+		for (int i = 0; i < END_COUNT; i++) {
+			OUR_TRY(nic_qp_open(&own[i], e->end[i].nic, by_sm ? e->sm : NULL, QUEUE_DEPTH), err, out);
+			nic_qp_addr(own[i], &addr[i]);
+		}
+		for (int i = 0; i < END_COUNT; i++)
+			OUR_TRY(nic_qp_connect(own[i], &addr[!i]), err, out);
+	}
+	memcpy(pair, own, END_COUNT * sizeof *own);
+	return 0;
+out:
+	close_pair(own);
+	return err;
+}
+
+void rig_pair_broken(struct env *e, bool by_sm)
+{
+	close_pair(by_sm ? e->sm_qp : e->cpu_qp);
+}
+
+const char *rig_endpoints(const struct env *e)
+{
+	return e->nic_count == 2 ? "across" : "loopback";
+}
+
+static json_t *clock_json(const struct clock_fit *c)
+{
+	json_t *drift = isnan(c->drift_ppm) ? json_null() : json_real(c->drift_ppm);
+	json_t *bound = isnan(c->bound_ns) ? json_null() : json_real(c->bound_ns);
+
+	return json_pack("{s:s, s:f, s:f, s:f, s:o, s:o, s:s?}", "name", c->name, "ns_per_tick", c->ns_per_tick, "step_ns",
+			 c->step_ns, "overhead_ns", c->overhead_ns, "drift_ppm", drift, "bound_ns", bound, "warning",
+			 c->warning);
+}
+
+json_t *env_facts(const struct env *e)
+{
+	json_t *nics = json_array();
+
+	for (unsigned i = 0; i < e->nic_count; i++)
+		json_array_append_new(nics, nic_facts(e->nics[i]));
+	return json_pack("{s:o, s:o, s:{s:o, s:o, s:o}, s:{s:s, s:s, s:s, s:s, s:s}}", "sm", sm_facts(e->sm), "nics", nics,
+			 "clocks", "host", clock_json(&e->host_clock), "sm", clock_json(&e->sm_clock), "sm_shared",
+			 clock_json(&e->sm_wall), "placement", "endpoints", rig_endpoints(e), "queue", "host", "cq", "host",
+			 "dbrec", "host", "data", e->data_place == SM_GPU ? "gpu" : "host");
+}
+
+/* What the virtual NIC counted, as JSON of its own making; null on a real one. */
+static json_t *virtual_stats(void)
+{
+	int (*stats)(char *, size_t);
+	json_t *j = NULL;
+	char *text;
+	int n;
+
+	*(void **)&stats = dlsym(RTLD_DEFAULT, "vcx_stats");
+	if (!stats)
+		return json_null();
+	n = stats(NULL, 0);
+	text = n > 0 ? malloc((size_t)n + 1024) : NULL;
+	if (text) {
+		stats(text, (size_t)n + 1024);
+		j = json_loads(text, 0, NULL);
+	}
+	free(text);
+	return j ? j : json_null();
+}
+
+json_t *env_evidence(const struct env *e)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:o}", "doorbells_by_sm", (json_int_t)e->count.sm_doorbells, "posts_by_cpu",
+			 (json_int_t)e->count.cpu_posts, "rerings", (json_int_t)e->count.rerings, "payload_errors",
+			 (json_int_t)e->count.payload_errors, "virtual_nic", virtual_stats());
+}
+
+const char *env_nature(const struct env *e)
+{
+	return e->virtual_nic || !sm_is_gpu(e->sm) ? "virtual" : "hardware";
+}
+
+int env_self_test(struct env *e, char *why, size_t n)
+{
+	static const char *const paths[] = { "gpu", "proxy", "host" };
+	int err;
+
+	for (unsigned i = 0; i < sizeof paths / sizeof *paths; i++) {
+		if (i == 0 && !e->nics[0]->mlx5)
+			continue; /* its cases are waived with this reason */
+		err = put_self_test(e, paths[i]);
+		if (err) {
+			snprintf(why, n, "self-test of the %s path: %s", paths[i], err_last());
+			return err;
+		}
+	}
+	return 0;
+}

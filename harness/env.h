@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * env.h: the SM and the NICs of a run, as the engine sees them (rig.h has the inside).
+ */
+#ifndef PUTSCOPE_ENV_H
+#define PUTSCOPE_ENV_H
+#include <jansson.h>
+#include <stddef.h>
+
+struct env;
+struct opts;
+
+/* Open what the options name.  -EINVAL / -ENODEV: usage, or a named device is absent (exit 2); -EPERM and others: a
+ * device that is there refuses (exit 3). */
+int env_open(struct env **e, const struct opts *o);
+void env_close(struct env *e);
+json_t *env_facts(const struct env *e);	   /* {gpu, nics, clocks, placement}: new reference */
+json_t *env_evidence(const struct env *e); /* who rang, what arrived, what the virtual NIC saw: new reference */
+const char *env_nature(const struct env *e); /* "hardware" or "virtual" */
+/* One put of each path, data checked, before any timing.  Fails with the path's name and the reason in `why`. */
+int env_self_test(struct env *e, char *why, size_t n);
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * nic.h: one way to a ConnectX, real or virtual, through libibverbs and libmlx5.
+ *
+ * Ownership: whoever opens closes; a nic must outlive its regions and queue pairs, an SM outlives the queue pairs that
+ * it drives.
+ */
+#ifndef PUTSCOPE_NIC_H
+#define PUTSCOPE_NIC_H
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+
+#include "nic/wqe.h"
+
+struct json_t;
+struct sm;
+
+struct nic {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	char name[64];
+	uint8_t port;
+	int gid_index;
+	union ibv_gid gid;
+	uint16_t lid;
+	enum ibv_mtu mtu;
+	bool ethernet;
+	bool mlx5; /* direct verbs work: the SM can drive its queues */
+};
+/* Open a device by name; port 1, the first RoCE v2 GID on IPv4 or else any RoCE v2 GID (InfiniBand: the LID).
+ * -ENODEV: no such device (names those there are); -EPERM: it is there and refuses. */
+int nic_open(struct nic **nic, const char *name);
+void nic_close(struct nic *nic);
+/* Names of the RDMA devices, at most max; the count, 0 when there is none. */
+unsigned nic_names(char names[][64], unsigned max);
+bool nic_is_virtual(void);	      /* vcx plays the NIC in this process */
+struct json_t *nic_facts(const struct nic *nic); /* new reference */
+
+/* What a peer must know to connect; plain data, exchanged between ranks. */
+struct nic_addr {
+	uint32_t qpn, psn;
+	union ibv_gid gid;
+	uint16_t lid;
+	uint8_t mtu, ethernet;
+};
+
+/* An RC queue pair with its own CQ.  With `sm` its queues are driven by device code (q holds device addresses);
+ * without, by ibv_post_send on the CPU. */
+struct nic_qp {
+	struct nic *nic;
+	struct sm *sm;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct nic_queue q;
+	struct nic_cursor *cursor;
+	size_t cursor_bytes;
+};
+int nic_qp_open(struct nic_qp **qp, struct nic *nic, struct sm *sm, unsigned depth);
+void nic_qp_close(struct nic_qp *qp);
+void nic_qp_addr(const struct nic_qp *qp, struct nic_addr *a);
+int nic_qp_connect(struct nic_qp *qp, const struct nic_addr *peer);
+
+/* Register [p, p + bytes) for local and remote write, read and atomics. */
+int nic_reg(struct nic *nic, void *p, size_t bytes, struct ibv_mr **mr);
+
+/* Syndrome of an error CQE (low byte) in words, with what usually causes it. */
+const char *nic_syndrome(uint32_t syndrome);
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * gpu.c: the host's half of the GPU-submitted path: launch the kernel, read its stamps, check the data.
+ */
+#include "err.h"
+#include "path/put.h"
+
+#define RERING_NS 50000.0 /* unsafe orders: ring again after this long without a completion */
+
+#pragma weak put_kernels_cuda
+#pragma weak rtt_kernels_cuda
+
+static int gpu_open(struct put *p)
+{
+	return rig_pair(p->env, true, p->pair);
+}
+
+static const struct dev_kernel *put_kernel(const struct put *p, bool stamped)
+{
+	return sm_is_gpu(p->env->sm) ? &put_kernels_cuda[p->order][p->inl][stamped]
+				     : &put_kernels_host[p->order][p->inl][stamped];
+}
+
+static int gpu_launch(struct put *p, struct batch *b, bool stamped)
+{
+	struct env *e = p->env;
+	struct put_args a = { 0 };
+	double wall;
+	int err;
+
+	OUR_TRY(rig_pair(e, true, p->pair), err, out);
+	OUR_TRY(put_prepare(p), err, out);
+	a.q = p->pair[END_A]->q;
+	put_slots(p, END_A, &a.s);
+	a.bytes = p->bytes;
+	a.ops = p->ops;
+	a.seq0 = p->seq0;
+	a.deadline_ticks = p->deadline_ticks;
+	a.rering_ticks = (uint64_t)(RERING_NS / e->sm_clock.ns_per_tick);
+	a.stamps = e->stamps;
+	a.result = e->result;
+	err = put_launch(p, put_kernel(p, stamped), &a, &wall);
+	e->count.sm_doorbells += e->result->at + e->result->rerings;
+	if (err) {
+		rig_pair_broken(e, true);
+		goto out;
+	}
+	OUR_TRY(put_check(p, END_B), err, out);
+	err = put_samples(p, b, stamped, wall);
+out:
+	return err;
+}
+
+/* Stamped and plain in turn, the order swapped from batch to batch. */
+static int gpu_puts(struct put *p, struct batch *b)
+{
+	bool first = b->index & 1;
+	int err = gpu_launch(p, b, first);
+
+	return err ? err : gpu_launch(p, b, !first);
+}
+
+static int gpu_rtts(struct put *p, struct batch *b)
+{
+	enum rtt_kind kind = p->bytes > 8 ? RTT_BIG : p->inl ? RTT_INLINE : RTT_POINTER;
+	const struct dev_kernel *k = sm_is_gpu(p->env->sm) ? &rtt_kernels_cuda[p->order][kind]
+							   : &rtt_kernels_host[p->order][kind];
+	struct env *e = p->env;
+	struct rtt_args a = { 0 };
+	double wall;
+	int err;
+
+	OUR_TRY(rig_pair(e, true, p->pair), err, out);
+	OUR_TRY(put_prepare(p), err, out);
+	a.qa = p->pair[END_A]->q;
+	a.qb = p->pair[END_B]->q;
+	put_slots(p, END_A, &a.a);
+	put_slots(p, END_B, &a.b);
+	a.flag_a = put_flag(p, END_A);
+	a.flag_b = put_flag(p, END_B);
+	a.flag_a_raddr = (uint64_t)(uintptr_t)a.flag_a;
+	a.flag_b_raddr = (uint64_t)(uintptr_t)a.flag_b;
+	a.bytes = p->bytes;
+	a.ops = p->ops;
+	a.seq0 = p->seq0;
+	a.deadline_ticks = p->deadline_ticks;
+	a.stamps = e->stamps;
+	a.result = e->result;
+	err = put_launch(p, k, &a, &wall);
+	e->count.sm_doorbells += 2ull * e->result->at;
+	if (err) {
+		rig_pair_broken(e, true);
+		goto out;
+	}
+	OUR_TRY(put_check(p, END_B), err, out);
+	OUR_TRY(put_check(p, END_A), err, out);
+	err = put_rtt_samples(p, b);
+out:
+	return err;
+}
+
+static void gpu_close(struct put *p)
+{
+	(void)p; /* the pair belongs to the rig */
+}
+
+const struct path_ops path_gpu = { "gpu", gpu_open, gpu_puts, gpu_rtts, gpu_close };

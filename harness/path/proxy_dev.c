@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * proxy_dev.c: the SM's half of the CPU proxy: one 16 B descriptor enqueued by one posted store, then a poll of the
+ * host-resident counter.
+ *
+ * One producer per ring, so no atomic reserves a slot; the ring is deeper than the puts in flight, so the consumer's
+ * progress need not be read before the store.  Validity sits inside the descriptor.
+ */
+#include "path/dev_loop.h"
+
+DEV void enqueue(const struct proxy_view *v, uint64_t head, uint32_t off, uint32_t bytes, uint32_t flag)
+{
+	uint32_t tag = (uint32_t)head + 1;
+
+	dev_st16_whole(v->ring + (size_t)(head & (v->count - 1)) * PROXY_DESC_BYTES,
+		       proxy_desc_word(off, tag, bytes), proxy_desc_word(off, tag, bytes >> 16 | flag));
+}
+
+DEV uint32_t wait_counter(const struct proxy_view *v, uint64_t want, uint64_t deadline, struct dev_result *r)
+{
+	struct dev_patience p = { 0, 0 };
+	uint64_t done;
+
+	while ((done = dev_ld8b(v->counter)) < want)
+		if (dev_turn(&p) > deadline)
+			return DEV_DEADLINE;
+	if (done & PROXY_ERROR) {
+		r->syndrome = (uint32_t)done & 0xffff;
+		return DEV_ERROR_CQE;
+	}
+	return DEV_OK;
+}
+
+DEV void proxy_loop(const struct proxy_args *a, int stamped)
+{
+	DEV_SCRATCH(uint64_t, t, 3 * PUT_OPS_MAX);
+	DEV_SCRATCH(uint64_t, baseline, DEV_BASELINE);
+	struct dev_result r;
+	uint64_t head = dev_ld8b(a->v.head);
+	uint32_t i, slot = 0;
+
+	dev_result_open(&r);
+	dev_timer_baseline(baseline, DEV_BASELINE);
+	for (i = 0; i < a->ops; i++, head++) {
+		const uint32_t off = slot * a->s.stride;
+		uint64_t t0, t1 = 0, t2;
+
+		payload_store_head(a->s.src + off, payload_word(a->seq0 + i, 0), a->bytes);
+		t0 = dev_clock();
+		enqueue(&a->v, head, off, a->bytes, 0);
+		if (stamped)
+			t1 = dev_clock();
+		r.status = wait_counter(&a->v, head + 1, a->deadline_ticks, &r);
+		t2 = dev_clock();
+		if (r.status != DEV_OK)
+			break;
+		t[3 * i] = t0;
+		t[3 * i + 1] = t1;
+		t[3 * i + 2] = t2;
+		if (++slot == a->s.count)
+			slot = 0;
+	}
+	dev_st8b(a->v.head, head);
+	dev_result_close(&r, a->result, i, 3, t, a->stamps, baseline);
+}
+
+/* Request and reply through two rings, by one SM that plays both endpoints.  A small put is its own flag; behind a big
+ * one the worker puts an 8 B flag on the same QP. */
+DEV uint32_t proxy_round(const struct proxy_rtt_args *a, uint64_t ha, uint64_t hb, uint64_t head, uint32_t off,
+			 uint64_t *t, int big)
+{
+	const uint64_t mask = big ? ~0ull : payload_head_mask(a->bytes);
+	const uint32_t flag_off = big ? 0 : off, flag = big ? PROXY_FLAG : 0;
+	uint32_t status;
+
+	t[0] = dev_clock();
+	enqueue(&a->va, ha, off, a->bytes, flag);
+	status = dev_wait_flag(a->flag_b + flag_off, head, mask, a->deadline_ticks);
+	if (status != DEV_OK)
+		return status;
+	enqueue(&a->vb, hb, off, a->bytes, flag);
+	status = dev_wait_flag(a->flag_a + flag_off, head, mask, a->deadline_ticks);
+	t[1] = dev_clock();
+	return status;
+}
+
+DEV void proxy_rtt_loop(const struct proxy_rtt_args *a, int big)
+{
+	DEV_SCRATCH(uint64_t, t, 2 * PUT_OPS_MAX);
+	DEV_SCRATCH(uint64_t, baseline, DEV_BASELINE);
+	struct dev_result r;
+	uint64_t ha = dev_ld8b(a->va.head), hb = dev_ld8b(a->vb.head), stamp[2];
+	uint32_t i, slot = 0;
+
+	dev_result_open(&r);
+	dev_timer_baseline(baseline, DEV_BASELINE);
+	for (i = 0; i < a->ops; i++, ha++, hb++) {
+		const uint32_t off = slot * a->a.stride;
+		const uint64_t head = payload_word(a->seq0 + i, 0);
+
+		payload_store_head(a->a.src + off, head, a->bytes);
+		payload_store_head(a->b.src + off, head, a->bytes);
+		r.status = proxy_round(a, ha, hb, head, off, stamp, big);
+		if (r.status == DEV_OK)
+			r.status = wait_counter(&a->va, ha + 1, a->deadline_ticks, &r);
+		if (r.status == DEV_OK)
+			r.status = wait_counter(&a->vb, hb + 1, a->deadline_ticks, &r);
+		if (r.status != DEV_OK)
+			break;
+		t[2 * i] = stamp[0];
+		t[2 * i + 1] = stamp[1];
+		if (++slot == a->a.count)
+			slot = 0;
+	}
+	dev_st8b(a->va.head, ha);
+	dev_st8b(a->vb.head, hb);
+	dev_result_close(&r, a->result, i, 2, t, a->stamps, baseline);
+}
+
+DEV_KERNEL(proxy_put_plain, struct proxy_args, proxy_loop(a, 0))
+DEV_KERNEL(proxy_put, struct proxy_args, proxy_loop(a, PUT_STAMPED))
+DEV_KERNEL(proxy_rtt, struct proxy_rtt_args, proxy_rtt_loop(a, 0))
+DEV_KERNEL(proxy_rtt_big, struct proxy_rtt_args, proxy_rtt_loop(a, 1))
+
+DEV_C const struct dev_kernel DEV_NAME(proxy_kernels)[2] = {
+	DEV_ENTRY(proxy_put_plain, struct proxy_args),
+	DEV_ENTRY(proxy_put, struct proxy_args),
+};
+DEV_C const struct dev_kernel DEV_NAME(proxy_rtt_kernels)[2] = {
+	DEV_ENTRY(proxy_rtt, struct proxy_rtt_args),
+	DEV_ENTRY(proxy_rtt_big, struct proxy_rtt_args),
+};

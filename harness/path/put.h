@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * put.h: one case of puts on one path: its semantics resolved, its payload made and checked, its samples filled.
+ *
+ * Equal semantics on every path: the SM decides to send; put_completion ends when an SM knows that the data has been
+ * acknowledged.  gpu: SM polls the CQE.  proxy: SM polls the worker's counter.  host: from the kernel's last act to the
+ * next kernel's first.
+ */
+#ifndef PUTSCOPE_PUT_H
+#define PUTSCOPE_PUT_H
+#include "case.h"
+#include "rig.h"
+
+struct put {
+	struct env *env;
+	struct case_desc *c;
+	const struct path_ops *path;
+	enum put_order order;
+	bool inl, rtt;
+	uint32_t bytes, stride, ops;
+	uint64_t deadline_ticks; /* of the SM clock */
+	uint64_t seq0;		 /* first put of the launch in hand */
+	struct nic_qp *pair[END_COUNT];
+	void *impl; /* the path's own */
+};
+
+struct path_ops {
+	const char *name;
+	int (*open)(struct put *p);
+	/* One batch: payload is in place before, checked after by the caller's put_check calls. */
+	int (*puts)(struct put *p, struct batch *b);
+	int (*rtts)(struct put *p, struct batch *b);
+	void (*close)(struct put *p);
+};
+extern const struct path_ops path_gpu, path_proxy, path_host;
+
+/* Bench entry points shared by every bench of puts (struct bench's open, batch, close). */
+int put_open(struct env *env, struct case_desc *c, void **state);
+int put_batch(void *state, struct batch *b);
+void put_close(void *state);
+/* One put on a path, data checked, nothing recorded. */
+int put_self_test(struct env *env, const char *path);
+/* Append a case: path, metric ("put_completion" or "rtt"), size, ordering ("" off the gpu path), inline or pointer.
+ * Waives it with the reason where it cannot run. */
+int put_case_add(struct case_list *l, const struct env *env, const char *bench, const char *path, const char *metric,
+		 uint64_t bytes, const char *ordering, bool inl);
+/* Sizes 1 .. PUT_BYTES_MAX, else -EINVAL with the sentence. */
+int put_sizes_check(const struct opts *o);
+extern const char *const put_order_names[ORDER_COUNT];
+
+/* For the paths. */
+int put_prepare(struct put *p);			   /* new seq0, source filled, destination poisoned */
+int put_check(struct put *p, enum end to);	   /* every byte at `to`; counts errors in the case; -EBADMSG */
+void put_slots(const struct put *p, enum end from, struct dev_slots *s);
+uint8_t *put_flag(const struct put *p, enum end at); /* where the SM polls: the first slot, or the flag word if big */
+/* Run kernel k with args and read p->env->result; errors of the launch in words.  wall_ns: launch to sync return. */
+int put_launch(struct put *p, const struct dev_kernel *k, const void *args, double *wall_ns);
+/* Samples of one launch of single-direction puts, from stamps and result. */
+int put_samples(struct put *p, struct batch *b, bool stamped, double wall_ns);
+int put_rtt_samples(struct put *p, struct batch *b);
+/* Components of a batch: nanoseconds per put, disjoint; unaccounted is what wall has left. */
+struct put_components {
+	double wall, kernel, comm, exposed_comm, cpu_wait;
+};
+int put_components(struct batch *b, const struct put_components *c);
+#endif

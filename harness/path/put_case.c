@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * put_case.c: a case of puts spelled out: all its semantics in words, and whether it can run here.
+ */
+#include <stdio.h>
+
+#include "err.h"
+#include "path/put.h"
+
+int put_sizes_check(const struct opts *o)
+{
+	const struct opt_sizes *s = opts_sizes(o, "sizes");
+
+	for (size_t i = 0; i < s->n; i++)
+		if (!s->v[i] || s->v[i] > PUT_BYTES_MAX)
+			return err_say(-EINVAL, "sizes: %llu bytes is outside 1 .. %u", (unsigned long long)s->v[i],
+				       PUT_BYTES_MAX);
+	return 0;
+}
+
+static void waive(struct case_desc *c, const char *reason)
+{
+	c->status = CASE_WAIVED;
+	snprintf(c->reason, sizeof c->reason, "%s", reason);
+}
+
+/* Threads that spin at once while this case runs: what plays the SM, the worker or the posting CPU, the virtual NIC. */
+static unsigned spinners(const struct env *e, const char *path)
+{
+	unsigned sm = sm_is_gpu(e->sm) ? 0 : 1;
+	unsigned n = !strcmp(path, "gpu") ? sm : !strcmp(path, "proxy") ? sm + 1 : 1;
+
+	return n + e->virtual_nic;
+}
+
+static void place(struct case_desc *c, const struct env *e)
+{
+	c->data = e->data_place == SM_GPU ? "gpu" : "host";
+	c->endpoints = rig_endpoints(e);
+	c->sm = sm_kind(e->sm);
+	c->nature = env_nature(e);
+	c->spinners = spinners(e, c->path);
+	c->oversubscribed = c->spinners > sm_cpus();
+	if (!strcmp(c->path, "gpu") && !e->end[END_A].nic->mlx5)
+		waive(c, "the NIC is no mlx5 device: an SM cannot build its work requests");
+	if (e->data_place == SM_GPU && !strcmp(c->inlined, "inline") && strcmp(c->path, "gpu"))
+		waive(c, "the CPU cannot inline a payload that lies in GPU memory");
+	if (e->data_place == SM_GPU && !strcmp(c->path, "host") && !strcmp(c->main_metric, "rtt"))
+		waive(c, "the CPU cannot poll a flag in GPU memory");
+}
+
+int put_case_add(struct case_list *l, const struct env *env, const char *bench, const char *path, const char *metric,
+		 uint64_t bytes, const char *ordering, bool inl)
+{
+	bool gpu = !strcmp(path, "gpu");
+	struct case_desc *c = case_add(l);
+
+	if (!c)
+		return err_say(-ENOMEM, "no memory for the list of cases");
+	c->bench = bench;
+	c->path = path;
+	c->size_bytes = bytes;
+	c->ordering = gpu ? ordering : "";
+	c->inlined = inl ? "inline" : "pointer";
+	c->queue = c->cq = c->dbrec = "host";
+	c->doorbell = "db";
+	c->completion = !strcmp(metric, "rtt") ? "flag" : gpu ? "cqe" : !strcmp(path, "proxy") ? "counter" : "next-kernel";
+	c->qps = c->batch = c->signalled = 1;
+	c->main_metric = metric;
+	c->data = c->endpoints = c->sm = "";
+	c->nature = "virtual";
+	snprintf(c->id, sizeof c->id, "%s/%s%s%s/%s/%s/%llu", bench, path, gpu ? "/" : "", c->ordering, c->inlined, metric,
+		 (unsigned long long)bytes);
+	if (inl && bytes > WQE_INLINE_MAX)
+		waive(c, "more than 28 B do not fit inline in one 64 B work queue entry");
+	if (env)
+		place(c, env);
+	return 0;
+}

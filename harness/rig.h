@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * rig.h: what is open during a run: the SM, one or two NICs, both endpoints' memory and queue pairs, the clocks.
+ *
+ * Endpoint A issues, endpoint B receives.  A process alone holds both.  env.c fills it; paths and benches use it.
+ */
+#ifndef PUTSCOPE_RIG_H
+#define PUTSCOPE_RIG_H
+#include "clock.h"
+#include "env.h"
+#include "nic/nic.h"
+#include "opt.h"
+#include "path/dev_path.h"
+#include "sm/sm.h"
+
+#define DATA_BYTES (16u << 20)	 /* source, and as much destination, of each endpoint */
+#define FLAG_BYTES 4096u	 /* behind the destination: the flag words of big round trips */
+#define PUT_BYTES_MAX (4u << 20) /* largest message */
+#define QUEUE_DEPTH 256u
+
+enum end { END_A, END_B, END_COUNT };
+
+struct endpoint {
+	struct nic *nic;
+	uint8_t *src, *dst; /* SM addresses, in env->data_place */
+	struct ibv_mr *src_mr, *dst_mr;
+};
+
+struct env {
+	const struct opts *opts;
+	struct sm *sm;
+	enum sm_place data_place;
+	unsigned nic_count; /* 1: loopback inside one device; 2: across two */
+	struct nic *nics[2];
+	struct endpoint end[END_COUNT];
+	struct nic_qp *sm_qp[END_COUNT];  /* driven by device code; NULL until a gpu case needs it */
+	struct nic_qp *cpu_qp[END_COUNT]; /* posted by ibv_post_send (proxy, host) */
+	uint8_t *staging;		  /* DATA_BYTES of plain memory: payload is made and checked here */
+	uint64_t *stamps;		  /* SM_HOST, 3 * PUT_OPS_MAX */
+	struct dev_result *result;	  /* SM_HOST */
+	struct clock_fit host_clock, sm_clock, sm_wall;
+	uint64_t next_seq;
+	bool virtual_nic;
+	struct { /* counted by us, shown as evidence */
+		uint64_t sm_doorbells, cpu_posts, rerings, payload_errors;
+	} count;
+};
+
+/* The connected pair of each kind; opened at first use, opened anew after rig_pair_broken (a queue pair whose WQE
+ * failed takes no more). */
+int rig_pair(struct env *e, bool by_sm, struct nic_qp *pair[END_COUNT]);
+void rig_pair_broken(struct env *e, bool by_sm);
+const char *rig_endpoints(const struct env *e); /* "loopback" or "across" */
+#endif
