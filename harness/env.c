@@ -9,6 +9,7 @@
 #include "err.h"
 #include "path/put.h"
 #include "rig.h"
+#include "serve.h"
 
 static int parse_gpu(const char *text, int *gpu)
 {
@@ -48,7 +49,7 @@ static int open_nics(struct env *e, const struct opts *o)
 	if (err)
 		return err;
 	e->nic_count = 1;
-	if (!strcmp(ends, "loopback") || (!strcmp(ends, "auto") && !e->virtual_nic))
+	if (e->ranks.count == 2 || !strcmp(ends, "loopback") || (!strcmp(ends, "auto") && !e->virtual_nic))
 		return 0;
 	while (second < n && !strcmp(names[second], first))
 		second++;
@@ -78,25 +79,45 @@ static int open_endpoint(struct env *e, enum end end)
 	struct endpoint *ep = &e->end[end];
 	int err;
 
+	ep->remote = e->ranks.count == 2 && end != (e->ranks.rank ? END_B : END_A);
+	if (ep->remote)
+		return 0;
 	ep->nic = e->nics[end < e->nic_count ? end : 0];
 	OUR_TRY(sm_alloc(e->sm, DATA_BYTES, e->data_place, (void **)&ep->src), err, out);
 	OUR_TRY(sm_alloc(e->sm, DATA_BYTES + FLAG_BYTES, e->data_place, (void **)&ep->dst), err, out);
 	OUR_TRY(nic_reg(ep->nic, ep->src, DATA_BYTES, &ep->src_mr), err, out);
 	OUR_TRY(nic_reg(ep->nic, ep->dst, DATA_BYTES + FLAG_BYTES, &ep->dst_mr), err, out);
+	ep->dst_addr = (uint64_t)(uintptr_t)ep->dst;
+	ep->dst_rkey = ep->dst_mr->rkey;
 out:
+	return err;
+}
+
+/* Rank 0 learns where endpoint B's memory lies. */
+static int meet_peer(struct env *e)
+{
+	struct serve_msg m = { .what = SERVE_HELLO };
+	int err;
+
+	if (e->ranks.count == 1 || e->ranks.rank != 0)
+		return 0;
+	err = serve_ask(e, &m);
+	e->end[END_B].dst_addr = m.dst_addr;
+	e->end[END_B].dst_rkey = m.dst_rkey;
 	return err;
 }
 
 int env_open(struct env **out, const struct opts *o)
 {
 	struct env *e = calloc(1, sizeof *e);
-	int gpu, err;
+	int gpu = -1, err;
 
 	*out = NULL;
 	if (!e)
 		return err_say(-ENOMEM, "no memory for the run");
 	e->opts = o;
 	e->virtual_nic = nic_is_virtual();
+	OUR_TRY(ranks_open(&e->ranks), err, out);
 	OUR_TRY(parse_gpu(opts_str(o, "gpu"), &gpu), err, out);
 	OUR_TRY(sm_open(&e->sm, gpu), err, out);
 	OUR_TRY(open_nics(e, o), err, out);
@@ -108,6 +129,7 @@ int env_open(struct env **out, const struct opts *o)
 	PTR_TRY(e->staging = malloc(DATA_BYTES), err, out);
 	OUR_TRY(sm_alloc(e->sm, 3 * PUT_OPS_MAX * sizeof *e->stamps, SM_HOST, (void **)&e->stamps), err, out);
 	OUR_TRY(sm_alloc(e->sm, sizeof *e->result, SM_HOST, (void **)&e->result), err, out);
+	OUR_TRY(meet_peer(e), err, out);
 	*out = e;
 	return 0;
 out:
@@ -115,20 +137,24 @@ out:
 	return err;
 }
 
-static void close_pair(struct nic_qp *pair[END_COUNT])
+int env_serve(struct env *e)
 {
-	for (int i = 0; i < END_COUNT; i++) {
-		nic_qp_close(pair[i]);
-		pair[i] = NULL;
-	}
+	int err;
+
+	if (e->ranks.count == 1 || e->ranks.rank == 0)
+		return 0;
+	err = serve_loop(e);
+	return err ? err : 1;
 }
 
 void env_close(struct env *e)
 {
 	if (!e)
 		return;
-	close_pair(e->sm_qp);
-	close_pair(e->cpu_qp);
+	if (e->ranks.count == 2 && e->ranks.rank == 0 && e->end[END_B].remote)
+		serve_ask(e, &(struct serve_msg){ .what = SERVE_END });
+	rig_pair_broken(e, true);
+	rig_pair_broken(e, false);
 	for (int i = 0; i < END_COUNT; i++) {
 		struct endpoint *ep = &e->end[i];
 
@@ -136,6 +162,8 @@ void env_close(struct env *e)
 			ibv_dereg_mr(ep->src_mr);
 		if (ep->dst_mr)
 			ibv_dereg_mr(ep->dst_mr);
+		if (ep->remote)
+			continue;
 		sm_free(e->sm, ep->src, DATA_BYTES, e->data_place);
 		sm_free(e->sm, ep->dst, DATA_BYTES + FLAG_BYTES, e->data_place);
 	}
@@ -145,38 +173,8 @@ void env_close(struct env *e)
 	nic_close(e->nics[0]);
 	nic_close(e->nics[1]);
 	sm_close(e->sm);
+	ranks_close(&e->ranks);
 	free(e);
-}
-
-int rig_pair(struct env *e, bool by_sm, struct nic_qp *pair[END_COUNT])
-{
-	struct nic_qp **own = by_sm ? e->sm_qp : e->cpu_qp;
-	struct nic_addr addr[END_COUNT];
-	int err = 0;
-
-	if (!own[END_A] || !own[END_B]) {
-		for (int i = 0; i < END_COUNT; i++) {
-			OUR_TRY(nic_qp_open(&own[i], e->end[i].nic, by_sm ? e->sm : NULL, QUEUE_DEPTH), err, out);
-			nic_qp_addr(own[i], &addr[i]);
-		}
-		for (int i = 0; i < END_COUNT; i++)
-			OUR_TRY(nic_qp_connect(own[i], &addr[!i]), err, out);
-	}
-	memcpy(pair, own, END_COUNT * sizeof *own);
-	return 0;
-out:
-	close_pair(own);
-	return err;
-}
-
-void rig_pair_broken(struct env *e, bool by_sm)
-{
-	close_pair(by_sm ? e->sm_qp : e->cpu_qp);
-}
-
-const char *rig_endpoints(const struct env *e)
-{
-	return e->nic_count == 2 ? "across" : "loopback";
 }
 
 static json_t *clock_json(const struct clock_fit *c)

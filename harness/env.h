@@ -16,6 +16,9 @@ void env_close(struct env *e);
 json_t *env_facts(const struct env *e);	   /* {gpu, nics, clocks, placement}: new reference */
 json_t *env_evidence(const struct env *e); /* who rang, what arrived, what the virtual NIC saw: new reference */
 const char *env_nature(const struct env *e); /* "hardware" or "virtual" */
+/* The rank that only serves (rank 1 of a pair): answer the other rank until it ends; 1 when this rank did, 0 when it is
+ * the one that measures, -errno. */
+int env_serve(struct env *e);
 /* One put of each path, data checked, before any timing.  Fails with the path's name and the reason in `why`. */
 int env_self_test(struct env *e, char *why, size_t n);
 #endif

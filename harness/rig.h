@@ -10,6 +10,7 @@
 #include "nic/nic.h"
 #include "opt.h"
 #include "path/dev_path.h"
+#include "ranks.h"
 #include "sm/sm.h"
 
 #define DATA_BYTES (16u << 20)	 /* source, and as much destination, of each endpoint */
@@ -23,10 +24,14 @@ struct endpoint {
 	struct nic *nic;
 	uint8_t *src, *dst; /* SM addresses, in env->data_place */
 	struct ibv_mr *src_mr, *dst_mr;
+	uint64_t dst_addr; /* the destination as its NIC names it, for the other endpoint's puts */
+	uint32_t dst_rkey;
+	bool remote; /* another rank holds it: no pointer above is set */
 };
 
 struct env {
 	const struct opts *opts;
+	struct ranks ranks;
 	struct sm *sm;
 	enum sm_place data_place;
 	unsigned nic_count; /* 1: loopback inside one device; 2: across two */
@@ -49,5 +54,9 @@ struct env {
  * failed takes no more). */
 int rig_pair(struct env *e, bool by_sm, struct nic_qp *pair[END_COUNT]);
 void rig_pair_broken(struct env *e, bool by_sm);
-const char *rig_endpoints(const struct env *e); /* "loopback" or "across" */
+const char *rig_endpoints(const struct env *e); /* "loopback", "across" (two devices) or "nodes" (two ranks) */
+/* Destination of an endpoint, here or at the other rank: poison it; count the puts that arrived wrong. */
+struct slots;
+int rig_poison(struct env *e, enum end at, const struct slots *s);
+int rig_bad(struct env *e, enum end at, const struct slots *s, uint64_t *bad);
 #endif

@@ -15,14 +15,14 @@ void cpu_post_init(struct cpu_post *c, const struct put *p, enum end from)
 	c->qp = p->pair[from]->qp;
 	c->cq = p->pair[from]->cq;
 	c->src = (uint64_t)(uintptr_t)me->src;
-	c->dst = (uint64_t)(uintptr_t)peer->dst;
+	c->dst = peer->dst_addr;
 	c->flag_dst = c->dst + DATA_BYTES;
 	c->sge.lkey = c->flag_sge.lkey = me->src_mr->lkey;
 	c->wr.sg_list = &c->sge;
 	c->wr.num_sge = c->flag_wr.num_sge = 1;
 	c->wr.opcode = c->flag_wr.opcode = IBV_WR_RDMA_WRITE;
-	c->wr.wr.rdma.rkey = c->flag_wr.wr.rdma.rkey = peer->dst_mr->rkey;
-	c->wr.send_flags = IBV_SEND_SIGNALED | (p->inl ? IBV_SEND_INLINE : 0);
+	c->wr.wr.rdma.rkey = c->flag_wr.wr.rdma.rkey = peer->dst_rkey;
+	c->wr.send_flags = IBV_SEND_SIGNALED | (p->slots.inl ? IBV_SEND_INLINE : 0);
 	c->flag_wr.sg_list = &c->flag_sge;
 	c->flag_wr.send_flags = IBV_SEND_SIGNALED;
 	c->flag_wr.wr.rdma.remote_addr = c->flag_dst;

@@ -16,8 +16,8 @@ static int gpu_open(struct put *p)
 
 static const struct dev_kernel *put_kernel(const struct put *p, bool stamped)
 {
-	return sm_is_gpu(p->env->sm) ? &put_kernels_cuda[p->order][p->inl][stamped]
-				     : &put_kernels_host[p->order][p->inl][stamped];
+	return sm_is_gpu(p->env->sm) ? &put_kernels_cuda[p->order][p->slots.inl][stamped]
+				     : &put_kernels_host[p->order][p->slots.inl][stamped];
 }
 
 static int gpu_launch(struct put *p, struct batch *b, bool stamped)
@@ -31,9 +31,9 @@ static int gpu_launch(struct put *p, struct batch *b, bool stamped)
 	OUR_TRY(put_prepare(p), err, out);
 	a.q = p->pair[END_A]->q;
 	put_slots(p, END_A, &a.s);
-	a.bytes = p->bytes;
-	a.ops = p->ops;
-	a.seq0 = p->seq0;
+	a.bytes = p->slots.bytes;
+	a.ops = p->slots.ops;
+	a.seq0 = p->slots.seq0;
 	a.deadline_ticks = p->deadline_ticks;
 	a.rering_ticks = (uint64_t)(RERING_NS / e->sm_clock.ns_per_tick);
 	a.stamps = e->stamps;
@@ -61,7 +61,7 @@ static int gpu_puts(struct put *p, struct batch *b)
 
 static int gpu_rtts(struct put *p, struct batch *b)
 {
-	enum rtt_kind kind = p->bytes > 8 ? RTT_BIG : p->inl ? RTT_INLINE : RTT_POINTER;
+	enum rtt_kind kind = p->slots.bytes > 8 ? RTT_BIG : p->slots.inl ? RTT_INLINE : RTT_POINTER;
 	const struct dev_kernel *k = sm_is_gpu(p->env->sm) ? &rtt_kernels_cuda[p->order][kind]
 							   : &rtt_kernels_host[p->order][kind];
 	struct env *e = p->env;
@@ -79,9 +79,9 @@ static int gpu_rtts(struct put *p, struct batch *b)
 	a.flag_b = put_flag(p, END_B);
 	a.flag_a_raddr = (uint64_t)(uintptr_t)a.flag_a;
 	a.flag_b_raddr = (uint64_t)(uintptr_t)a.flag_b;
-	a.bytes = p->bytes;
-	a.ops = p->ops;
-	a.seq0 = p->seq0;
+	a.bytes = p->slots.bytes;
+	a.ops = p->slots.ops;
+	a.seq0 = p->slots.seq0;
 	a.deadline_ticks = p->deadline_ticks;
 	a.stamps = e->stamps;
 	a.result = e->result;

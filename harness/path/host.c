@@ -9,6 +9,7 @@
 
 #include "err.h"
 #include "path/cpu_post.h"
+#include "path/payload.h"
 #include "sm/dev.h"
 
 #pragma weak produce_kernel_cuda
@@ -41,8 +42,8 @@ static int host_open(struct put *p)
 	if (!h)
 		return err_say(-ENOMEM, "no memory for the host path");
 	p->impl = h;
-	h->walls_bytes = (2 * (size_t)(p->ops + 1) * sizeof *h->walls + 4095) & ~(size_t)4095;
-	PTR_TRY(h->op = calloc(p->ops + 1, sizeof *h->op), err, out);
+	h->walls_bytes = (2 * (size_t)(p->slots.ops + 1) * sizeof *h->walls + 4095) & ~(size_t)4095;
+	PTR_TRY(h->op = calloc(p->slots.ops + 1, sizeof *h->op), err, out);
 	OUR_TRY(sm_alloc(p->env->sm, h->walls_bytes, SM_HOST, (void **)&h->walls), err, out);
 	p->c->step_ns = p->env->sm_wall.step_ns;
 	p->c->timer_overhead_ns = p->env->sm_wall.overhead_ns;
@@ -57,12 +58,12 @@ static int produce(struct put *p, uint32_t i)
 {
 	struct host *h = p->impl;
 	struct env *e = p->env;
-	uint32_t slot = i < p->ops ? i : 0;
-	struct produce_args a = { e->end[END_A].src + (size_t)slot * p->stride, p->seq0 + i, p->bytes, 0,
+	uint32_t slot = i < p->slots.ops ? i : 0;
+	struct produce_args a = { e->end[END_A].src + (size_t)slot * p->slots.stride, p->slots.seq0 + i, p->slots.bytes, 0,
 				  h->walls + 2 * i };
 	int err;
 
-	if (i == p->ops)
+	if (i == p->slots.ops)
 		a.bytes = 0; /* the closing kernel only ends the last window */
 	h->op[i].launch = clock_host_ticks();
 	err = sm_launch(e->sm, sm_is_gpu(e->sm) ? &produce_kernel_cuda : &produce_kernel_host, &a);
@@ -75,9 +76,9 @@ static int produce(struct put *p, uint32_t i)
 /* B's CPU sees the flag and A's CPU sees the reply: the responder of a host round trip is a CPU. */
 static int await_flag(struct put *p, enum end at, uint32_t i)
 {
-	const bool big = p->bytes > 8;
-	const uint8_t *flag = put_flag(p, at) + (big ? 0 : (size_t)i * p->stride);
-	const uint64_t want = payload_word(p->seq0 + i, 0), mask = big ? ~0ull : payload_head_mask(p->bytes);
+	const bool big = p->slots.bytes > 8;
+	const uint8_t *flag = put_flag(p, at) + (big ? 0 : (size_t)i * p->slots.stride);
+	const uint64_t want = payload_word(p->slots.seq0 + i, 0), mask = big ? ~0ull : payload_head_mask(p->slots.bytes);
 	const uint64_t start = clock_host_ticks();
 
 	while ((dev_ld8b(flag) & mask) != (want & mask)) {
@@ -91,12 +92,12 @@ static int await_flag(struct put *p, enum end at, uint32_t i)
 static int reply(struct put *p, uint32_t i)
 {
 	struct host *h = p->impl;
-	const bool big = p->bytes > 8;
-	uint32_t off = i * p->stride;
+	const bool big = p->slots.bytes > 8;
+	uint32_t off = i * p->slots.stride;
 	int err;
 
 	OUR_TRY(await_flag(p, END_B, i), err, out);
-	OUR_TRY(cpu_post(&h->post[END_B], off, p->bytes, big), err, out);
+	OUR_TRY(cpu_post(&h->post[END_B], off, p->slots.bytes, big), err, out);
 	OUR_TRY(await_flag(p, END_A, i), err, out);
 out:
 	return err;
@@ -109,7 +110,7 @@ static int one(struct put *p, uint32_t i)
 	int err;
 
 	OUR_TRY(produce(p, i), err, out);
-	OUR_TRY(cpu_post(&h->post[END_A], i * p->stride, p->bytes, p->rtt && p->bytes > 8), err, out);
+	OUR_TRY(cpu_post(&h->post[END_A], i * p->slots.stride, p->slots.bytes, p->rtt && p->slots.bytes > 8), err, out);
 	op->posted = clock_host_ticks();
 	if (p->rtt)
 		OUR_TRY(reply(p, i), err, out);
@@ -143,9 +144,9 @@ static int run(struct put *p)
 	cpu_post_init(&h->post[END_B], p, END_B);
 	OUR_TRY(put_prepare(p), err, out);
 	/* The replies' source: the same payload; its head is the host's to write, no kernel runs at B. */
-	for (uint32_t i = 0; p->rtt && i < p->ops; i++)
-		payload_store_head(e->end[END_B].src + (size_t)i * p->stride, payload_word(p->seq0 + i, 0), p->bytes);
-	for (uint32_t i = 0; i < p->ops && !err; i++) {
+	for (uint32_t i = 0; p->rtt && i < p->slots.ops; i++)
+		payload_store_head(e->end[END_B].src + (size_t)i * p->slots.stride, payload_word(p->slots.seq0 + i, 0), p->slots.bytes);
+	for (uint32_t i = 0; i < p->slots.ops && !err; i++) {
 		err = one(p, i);
 		if (!err && p->rtt)
 			err = reap(p);
@@ -154,7 +155,7 @@ static int run(struct put *p)
 		rig_pair_broken(e, false);
 		goto out;
 	}
-	OUR_TRY(produce(p, p->ops), err, out);
+	OUR_TRY(produce(p, p->slots.ops), err, out);
 	OUR_TRY(put_check(p, END_B), err, out);
 	if (p->rtt)
 		OUR_TRY(put_check(p, END_A), err, out);
@@ -166,13 +167,13 @@ static int samples(struct put *p, struct batch *b)
 {
 	const struct host *h = p->impl;
 	const struct env *e = p->env;
-	double *whole = batch_series(b, p->rtt ? "rtt" : "put_completion", p->ops);
-	double *issue = p->rtt ? whole : batch_series(b, "issue", p->ops);
-	double *poll = p->rtt ? whole : batch_series(b, "cq_poll", p->ops);
+	double *whole = batch_series(b, p->rtt ? "rtt" : "put_completion", p->slots.ops);
+	double *issue = p->rtt ? whole : batch_series(b, "issue", p->slots.ops);
+	double *poll = p->rtt ? whole : batch_series(b, "cq_poll", p->slots.ops);
 
 	if (!whole || !issue || !poll)
 		return err_say(-ENOMEM, "no memory for samples");
-	for (uint32_t i = 0; i < p->ops; i++) {
+	for (uint32_t i = 0; i < p->slots.ops; i++) {
 		const struct host_op *op = &h->op[i];
 
 		if (!p->rtt) {
@@ -190,14 +191,14 @@ static int components(struct put *p, struct batch *b)
 	const struct env *e = p->env;
 	struct put_components c = { 0 };
 
-	for (uint32_t i = 0; i < p->ops; i++) {
+	for (uint32_t i = 0; i < p->slots.ops; i++) {
 		const struct host_op *op = &h->op[i];
 		double kernel = clock_ns(&e->sm_wall, h->walls[2 * i + 1] - h->walls[2 * i]);
 
-		c.wall += clock_ns(&e->host_clock, h->op[i + 1].launch - op->launch) / p->ops;
-		c.kernel += kernel / p->ops;
-		c.cpu_wait += (clock_ns(&e->host_clock, op->ended - op->launch) - kernel) / p->ops;
-		c.comm += clock_ns(&e->host_clock, op->done - op->ended) / p->ops;
+		c.wall += clock_ns(&e->host_clock, h->op[i + 1].launch - op->launch) / p->slots.ops;
+		c.kernel += kernel / p->slots.ops;
+		c.cpu_wait += (clock_ns(&e->host_clock, op->ended - op->launch) - kernel) / p->slots.ops;
+		c.comm += clock_ns(&e->host_clock, op->done - op->ended) / p->slots.ops;
 	}
 	c.exposed_comm = c.comm;
 	return put_components(b, &c);

@@ -228,9 +228,9 @@ static int proxy_launch(struct put *p, struct batch *b, bool stamped)
 	OUR_TRY(put_prepare(p), err, out);
 	OUR_TRY(proxy_view(p, END_A, &a.v), err, out);
 	put_slots(p, END_A, &a.s);
-	a.bytes = p->bytes;
-	a.ops = p->ops;
-	a.seq0 = p->seq0;
+	a.bytes = p->slots.bytes;
+	a.ops = p->slots.ops;
+	a.seq0 = p->slots.seq0;
 	a.deadline_ticks = p->deadline_ticks;
 	a.stamps = e->stamps;
 	a.result = e->result;
@@ -257,7 +257,7 @@ static int proxy_puts(struct put *p, struct batch *b)
 
 static int proxy_rtts(struct put *p, struct batch *b)
 {
-	const bool big = p->bytes > 8;
+	const bool big = p->slots.bytes > 8;
 	struct env *e = p->env;
 	struct proxy_rtt_args a = { 0 };
 	double wall;
@@ -271,9 +271,9 @@ static int proxy_rtts(struct put *p, struct batch *b)
 	put_slots(p, END_B, &a.b);
 	a.flag_a = put_flag(p, END_A);
 	a.flag_b = put_flag(p, END_B);
-	a.bytes = p->bytes;
-	a.ops = p->ops;
-	a.seq0 = p->seq0;
+	a.bytes = p->slots.bytes;
+	a.ops = p->slots.ops;
+	a.seq0 = p->slots.seq0;
 	a.deadline_ticks = p->deadline_ticks;
 	a.stamps = e->stamps;
 	a.result = e->result;

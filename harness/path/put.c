@@ -5,10 +5,8 @@
 #include <stdlib.h>
 
 #include "err.h"
-#include "path/payload.h"
 #include "path/put.h"
 
-#define POISON 0xa5
 #define DEADLINE_NS 1.5e9	  /* of one put, beside 10 ns a byte */
 #define DEADLINE_NS_PER_BYTE 10.0
 
@@ -16,81 +14,35 @@ const char *const put_order_names[ORDER_COUNT] = {
 	"none", "gpu-fence", "gpu-fence-dbrec", "gpu-release", "threadfence2", "sys-release", "sys-fence",
 };
 
-/* Word k of the payload that put i of the launch carries: the SM writes word 0 (and all of an inline payload). */
-static uint64_t expected_word(const struct put *p, uint32_t i, uint32_t k)
-{
-	return payload_word(k == 0 || p->inl ? p->seq0 + i : (uint64_t)i, k);
-}
-
-static void fill_slot(const struct put *p, uint8_t *slot, uint32_t i)
-{
-	for (uint32_t at = 0, k = 0; at < p->bytes; at += 8, k++) {
-		uint64_t word = expected_word(p, i, k);
-
-		memcpy(slot + at, &word, p->bytes - at < 8 ? p->bytes - at : 8);
-	}
-}
-
 int put_prepare(struct put *p)
 {
 	struct env *e = p->env;
-	size_t span = (size_t)p->stride * p->ops;
 	int err;
 
-	p->seq0 = e->next_seq;
-	e->next_seq += p->ops;
-	for (uint32_t i = 0; i < p->ops; i++) {
-		uint8_t *slot = e->staging + (size_t)i * p->stride;
-
-		fill_slot(p, slot, i);
-		/* The SM writes the first word itself; until it does, it holds something else. */
-		memset(slot, POISON, p->bytes < 8 ? p->bytes : 8);
+	p->slots.seq0 = e->next_seq;
+	e->next_seq += p->slots.ops;
+	OUR_TRY(slots_fill(e, END_A, &p->slots), err, out);
+	OUR_TRY(rig_poison(e, END_B, &p->slots), err, out);
+	if (p->rtt) {
+		OUR_TRY(slots_fill(e, END_B, &p->slots), err, out);
+		OUR_TRY(rig_poison(e, END_A, &p->slots), err, out);
 	}
-	for (int end = END_A; end <= (p->rtt ? END_B : END_A); end++) {
-		err = sm_copy_in(e->sm, e->end[end].src, e->data_place, e->staging, span);
-		if (err)
-			return err;
-	}
-	memset(e->staging, POISON, span);
-	for (int end = p->rtt ? END_A : END_B; end <= END_B; end++) {
-		err = sm_copy_in(e->sm, e->end[end].dst, e->data_place, e->staging, span);
-		if (!err && p->rtt)
-			err = sm_copy_in(e->sm, e->end[end].dst + DATA_BYTES, e->data_place, e->staging, 8);
-		if (err)
-			return err;
-	}
-	return 0;
+out:
+	return err;
 }
 
 int put_check(struct put *p, enum end to)
 {
-	struct env *e = p->env;
-	const uint8_t *got = e->end[to].dst;
-	uint64_t bad = 0;
-	int err;
+	uint64_t bad;
+	int err = rig_bad(p->env, to, &p->slots, &bad);
 
-	if (e->data_place == SM_GPU) {
-		err = sm_copy_out(e->sm, e->staging, got, SM_GPU, (size_t)p->stride * p->ops);
-		if (err)
-			return err;
-		got = e->staging;
-	}
-	for (uint32_t i = 0; i < p->ops; i++) {
-		const uint8_t *slot = got + (size_t)i * p->stride;
-		bool same = true;
-
-		for (uint32_t at = 0, k = 0; same && at < p->bytes; at += 8, k++) {
-			uint64_t want = expected_word(p, i, k);
-
-			same = !memcmp(slot + at, &want, p->bytes - at < 8 ? p->bytes - at : 8);
-		}
-		bad += !same;
-	}
+	if (err)
+		return err;
 	p->c->payload_errors += bad;
-	e->count.payload_errors += bad;
+	p->env->count.payload_errors += bad;
 	if (bad)
-		return err_say(-EBADMSG, "%llu of %u puts arrived with wrong bytes (%s, %u B)", (unsigned long long)bad, p->ops,
-			       p->c->id, p->bytes);
+		return err_say(-EBADMSG, "%llu of %u puts arrived with wrong bytes (%s)", (unsigned long long)bad, p->slots.ops,
+			       p->c->id);
 	return 0;
 }
 
@@ -100,16 +52,16 @@ void put_slots(const struct put *p, enum end from, struct dev_slots *s)
 
 	s->src = me->src;
 	s->laddr = (uint64_t)(uintptr_t)me->src;
-	s->raddr = (uint64_t)(uintptr_t)peer->dst;
+	s->raddr = peer->dst_addr;
 	s->lkey = me->src_mr->lkey;
-	s->rkey = peer->dst_mr->rkey;
-	s->stride = p->stride;
-	s->count = p->ops;
+	s->rkey = peer->dst_rkey;
+	s->stride = p->slots.stride;
+	s->count = p->slots.ops;
 }
 
 uint8_t *put_flag(const struct put *p, enum end at)
 {
-	return p->env->end[at].dst + (p->bytes > 8 ? DATA_BYTES : 0);
+	return p->env->end[at].dst + (p->slots.bytes > 8 ? DATA_BYTES : 0);
 }
 
 static int launch_error(struct put *p)
@@ -118,9 +70,9 @@ static int launch_error(struct put *p)
 
 	if (r->status == DEV_DEADLINE)
 		return err_say(-ETIMEDOUT, "put %u of %u did not complete within its deadline (%s path): the NIC did not see "
-					   "the doorbell, or the peer does not answer", r->at, p->ops, p->path->name);
+					   "the doorbell, or the peer does not answer", r->at, p->slots.ops, p->path->name);
 	return err_say(-EREMOTEIO, "put %u of %u ended in an error completion, syndrome 0x%02x (%s), vendor 0x%02x", r->at,
-		       p->ops, r->syndrome & 0xff, nic_syndrome(r->syndrome), r->syndrome >> 8 & 0xff);
+		       p->slots.ops, r->syndrome & 0xff, nic_syndrome(r->syndrome), r->syndrome >> 8 & 0xff);
 }
 
 int put_launch(struct put *p, const struct dev_kernel *k, const void *args, double *wall_ns)
@@ -197,10 +149,10 @@ static int launch_components(struct put *p, struct batch *b, const struct clock_
 	const struct dev_result *r = p->env->result;
 	const uint64_t *t = p->env->stamps;
 	uint64_t work = 0, wait = 0, last = r->entry;
-	double ops = p->ops;
+	double ops = p->slots.ops;
 	struct put_components out;
 
-	for (uint32_t i = 0; i < p->ops; i++) {
+	for (uint32_t i = 0; i < p->slots.ops; i++) {
 		work += t[3 * i + 1] - last;
 		wait += t[3 * i + 2] - t[3 * i + 1];
 		last = t[3 * i + 2];
@@ -220,12 +172,12 @@ int put_samples(struct put *p, struct batch *b, bool stamped, double wall_ns)
 	double overhead = p->c->timer_overhead_ns, *issue = NULL, *done;
 	int err;
 
-	done = batch_series(b, stamped ? "put_completion_stamped" : "put_completion", p->ops);
+	done = batch_series(b, stamped ? "put_completion_stamped" : "put_completion", p->slots.ops);
 	if (stamped)
-		issue = batch_series(b, "issue", p->ops);
+		issue = batch_series(b, "issue", p->slots.ops);
 	if (!done || (stamped && !issue))
 		return err_say(-ENOMEM, "no memory for samples");
-	for (uint32_t i = 0; i < p->ops; i++) {
+	for (uint32_t i = 0; i < p->slots.ops; i++) {
 		done[i] = clock_ns(&c, t[3 * i + 2] - t[3 * i]) - overhead;
 		if (stamped)
 			issue[i] = clock_ns(&c, t[3 * i + 1] - t[3 * i]) - overhead;
@@ -240,11 +192,11 @@ int put_rtt_samples(struct put *p, struct batch *b)
 {
 	const struct clock_fit c = launch_clock(p->env);
 	const uint64_t *t = p->env->stamps;
-	double *v = batch_series(b, "rtt", p->ops);
+	double *v = batch_series(b, "rtt", p->slots.ops);
 
 	if (!v)
 		return err_say(-ENOMEM, "no memory for samples");
-	for (uint32_t i = 0; i < p->ops; i++)
+	for (uint32_t i = 0; i < p->slots.ops; i++)
 		v[i] = clock_ns(&c, t[2 * i + 1] - t[2 * i]) - p->c->timer_overhead_ns;
 	return timer_series(p->env, b, &c);
 }
@@ -271,15 +223,15 @@ int put_open(struct env *env, struct case_desc *c, void **state)
 	p->env = env;
 	p->c = c;
 	p->order = (enum put_order)order_of(c);
-	p->inl = !strcmp(c->inlined, "inline");
+	p->slots.inl = !strcmp(c->inlined, "inline");
 	p->rtt = !strcmp(c->main_metric, "rtt");
-	p->bytes = (uint32_t)c->size_bytes;
-	p->stride = (p->bytes + 63u) & ~63u;
-	slots = DATA_BYTES / p->stride;
-	p->ops = (uint32_t)opts_int(env->opts, "ops");
-	if (p->ops > slots)
-		p->ops = slots;
-	p->deadline_ticks = (uint64_t)((DEADLINE_NS + DEADLINE_NS_PER_BYTE * p->bytes) / env->sm_clock.ns_per_tick);
+	p->slots.bytes = (uint32_t)c->size_bytes;
+	p->slots.stride = (p->slots.bytes + 63u) & ~63u;
+	slots = DATA_BYTES / p->slots.stride;
+	p->slots.ops = (uint32_t)opts_int(env->opts, "ops");
+	if (p->slots.ops > slots)
+		p->slots.ops = slots;
+	p->deadline_ticks = (uint64_t)((DEADLINE_NS + DEADLINE_NS_PER_BYTE * p->slots.bytes) / env->sm_clock.ns_per_tick);
 	c->step_ns = env->sm_clock.step_ns;
 	c->timer_overhead_ns = env->sm_clock.overhead_ns;
 	for (unsigned i = 0; i < sizeof paths / sizeof *paths; i++)
@@ -322,7 +274,7 @@ int put_self_test(struct env *env, const char *path)
 	if (!err)
 		err = put_open(env, &l.v[0], &state);
 	if (!err) {
-		((struct put *)state)->ops = 1;
+		((struct put *)state)->slots.ops = 1;
 		err = put_batch(state, &b);
 	}
 	batch_reset(&b);

@@ -8,17 +8,16 @@
 #ifndef PUTSCOPE_PUT_H
 #define PUTSCOPE_PUT_H
 #include "case.h"
-#include "rig.h"
+#include "path/slots.h"
 
 struct put {
 	struct env *env;
 	struct case_desc *c;
 	const struct path_ops *path;
 	enum put_order order;
-	bool inl, rtt;
-	uint32_t bytes, stride, ops;
+	bool rtt;
+	struct slots slots;	 /* of the launch in hand */
 	uint64_t deadline_ticks; /* of the SM clock */
-	uint64_t seq0;		 /* first put of the launch in hand */
 	struct nic_qp *pair[END_COUNT];
 	void *impl; /* the path's own */
 };

@@ -40,6 +40,8 @@ static void place(struct case_desc *c, const struct env *e)
 	c->nature = env_nature(e);
 	c->spinners = spinners(e, c->path);
 	c->oversubscribed = c->spinners > sm_cpus();
+	if (e->end[END_B].remote && !strcmp(c->main_metric, "rtt"))
+		waive(c, "this version measures round trips between the endpoints of one process only");
 	if (!strcmp(c->path, "gpu") && !e->end[END_A].nic->mlx5)
 		waive(c, "the NIC is no mlx5 device: an SM cannot build its work requests");
 	if (e->data_place == SM_GPU && !strcmp(c->inlined, "inline") && strcmp(c->path, "gpu"))
