@@ -15,7 +15,7 @@ static int one_op_cases(const struct opts *o, const struct env *env, struct case
 	size_t order_n = opts_list(o, "orderings", orders), path_n = opts_list(o, "paths", paths),
 	       payload_n = opts_list(o, "payload", payloads);
 	const struct opt_sizes *sizes = opts_sizes(o, "sizes");
-	int err = put_sizes_check(o);
+	int err = put_opts_check(o);
 
 	for (size_t s = 0; s < sizes->n; s++)
 		for (size_t p = 0; p < path_n; p++)

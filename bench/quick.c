@@ -17,7 +17,7 @@ static int quick_cases(const struct opts *o, const struct env *env, struct case_
 	const char *paths[OPT_LIST_MAX];
 	size_t n = opts_list(o, "paths", paths);
 	const struct opt_sizes *sizes = opts_sizes(o, "sizes");
-	int err = put_sizes_check(o);
+	int err = put_opts_check(o);
 
 	for (size_t p = 0; p < n && !err; p++) {
 		for (size_t s = 0; s < sizes->n && !err; s++) {

@@ -15,7 +15,7 @@ static int size_sweep_cases(const struct opts *o, const struct env *env, struct 
 	const char *paths[OPT_LIST_MAX];
 	size_t n = opts_list(o, "paths", paths);
 	const struct opt_sizes *sizes = opts_sizes(o, "sizes");
-	int err = put_sizes_check(o);
+	int err = put_opts_check(o);
 
 	for (unsigned m = 0; m < 2; m++)
 		for (size_t p = 0; p < n; p++)

@@ -42,6 +42,7 @@ struct case_desc {
 	uint32_t batch;         /* WQEs per doorbell */
 	uint32_t signalled;     /* one signalled WQE every so many */
 	uint32_t spinners;      /* threads that spin at once, the virtual NIC's included */
+	bool litmus;            /* an order that promises the NIC nothing: its losses are the finding, not a failure */
 	bool oversubscribed;    /* spinners > CPUs: unpinned, every poll yields */
 	const char *main_metric; /* the one whose interval decides when to stop */
 	enum case_status status;

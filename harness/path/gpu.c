@@ -32,7 +32,7 @@ static int gpu_launch(struct put *p, struct batch *b, bool stamped)
 	a.q = p->pair[END_A]->q;
 	put_slots(p, END_A, &a.s);
 	a.bytes = p->slots.bytes;
-	a.ops = p->slots.ops;
+	a.ops = p->ops;
 	a.seq0 = p->slots.seq0;
 	a.deadline_ticks = p->deadline_ticks;
 	a.rering_ticks = (uint64_t)(RERING_NS / e->sm_clock.ns_per_tick);
@@ -40,10 +40,10 @@ static int gpu_launch(struct put *p, struct batch *b, bool stamped)
 	a.result = e->result;
 	err = put_launch(p, put_kernel(p, stamped), &a, &wall);
 	e->count.sm_doorbells += e->result->at + e->result->rerings;
-	if (err) {
+	if (err)
 		rig_pair_broken(e, true);
+	if (err && err != -EAGAIN)
 		goto out;
-	}
 	OUR_TRY(put_check(p, END_B), err, out);
 	err = put_samples(p, b, stamped, wall);
 out:

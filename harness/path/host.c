@@ -42,8 +42,8 @@ static int host_open(struct put *p)
 	if (!h)
 		return err_say(-ENOMEM, "no memory for the host path");
 	p->impl = h;
-	h->walls_bytes = (2 * (size_t)(p->slots.ops + 1) * sizeof *h->walls + 4095) & ~(size_t)4095;
-	PTR_TRY(h->op = calloc(p->slots.ops + 1, sizeof *h->op), err, out);
+	h->walls_bytes = (2 * (size_t)(p->ops + 1) * sizeof *h->walls + 4095) & ~(size_t)4095;
+	PTR_TRY(h->op = calloc(p->ops + 1, sizeof *h->op), err, out);
 	OUR_TRY(sm_alloc(p->env->sm, h->walls_bytes, SM_HOST, (void **)&h->walls), err, out);
 	p->c->step_ns = p->env->sm_wall.step_ns;
 	p->c->timer_overhead_ns = p->env->sm_wall.overhead_ns;

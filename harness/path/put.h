@@ -16,6 +16,7 @@ struct put {
 	const struct path_ops *path;
 	enum put_order order;
 	bool rtt;
+	uint32_t ops;		 /* puts of one launch */
 	struct slots slots;	 /* of the launch in hand */
 	uint64_t deadline_ticks; /* of the SM clock */
 	struct nic_qp *pair[END_COUNT];
@@ -42,8 +43,8 @@ int put_self_test(struct env *env, const char *path);
  * Waives it with the reason where it cannot run. */
 int put_case_add(struct case_list *l, const struct env *env, const char *bench, const char *path, const char *metric,
 		 uint64_t bytes, const char *ordering, bool inl);
-/* Sizes 1 .. PUT_BYTES_MAX, else -EINVAL with the sentence. */
-int put_sizes_check(const struct opts *o);
+/* Sizes 1 .. PUT_BYTES_MAX, ops 1 .. PUT_OPS_MAX, else -EINVAL with the sentence. */
+int put_opts_check(const struct opts *o);
 extern const char *const put_order_names[ORDER_COUNT];
 
 /* For the paths. */
@@ -51,7 +52,8 @@ int put_prepare(struct put *p);			   /* new seq0, source filled, destination poi
 int put_check(struct put *p, enum end to);	   /* every byte at `to`; counts errors in the case; -EBADMSG */
 void put_slots(const struct put *p, enum end from, struct dev_slots *s);
 uint8_t *put_flag(const struct put *p, enum end at); /* where the SM polls: the first slot, or the flag word if big */
-/* Run kernel k with args and read p->env->result; errors of the launch in words.  wall_ns: launch to sync return. */
+/* Run kernel k with args and read p->env->result; errors of the launch in words.  -EAGAIN: a litmus case lost its queue
+ * pair; the puts before that count (slots.ops says how many) and the pair must be opened anew.  wall_ns: launch to sync return. */
 int put_launch(struct put *p, const struct dev_kernel *k, const void *args, double *wall_ns);
 /* Samples of one launch of single-direction puts, from stamps and result. */
 int put_samples(struct put *p, struct batch *b, bool stamped, double wall_ns);

@@ -6,9 +6,13 @@
 #include "err.h"
 #include "path/put.h"
 
-int put_sizes_check(const struct opts *o)
+int put_opts_check(const struct opts *o)
 {
 	const struct opt_sizes *s = opts_sizes(o, "sizes");
+	int64_t ops = opts_int(o, "ops");
+
+	if (ops < 1 || ops > (int64_t)PUT_OPS_MAX)
+		return err_say(-EINVAL, "ops: %lld is outside 1 .. %u", (long long)ops, PUT_OPS_MAX);
 
 	for (size_t i = 0; i < s->n; i++)
 		if (!s->v[i] || s->v[i] > PUT_BYTES_MAX)
@@ -62,6 +66,7 @@ int put_case_add(struct case_list *l, const struct env *env, const char *bench, 
 	c->path = path;
 	c->size_bytes = bytes;
 	c->ordering = gpu ? ordering : "";
+	c->litmus = gpu && strcmp(ordering, "sys-fence") && strcmp(ordering, "sys-release");
 	c->inlined = inl ? "inline" : "pointer";
 	c->queue = c->cq = c->dbrec = "host";
 	c->doorbell = "db";
