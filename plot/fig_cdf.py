@@ -25,18 +25,19 @@ def draw(run, width=None, size=None, only=()):
     if not panels:
         raise load.NoData(f"no {', '.join(METRICS)} was measured"
                           + ("" if size is None else f" at {size} B"))
+    panels, cut = pick.few(panels, lambda f: f[1]["path"], lambda f: f[0])
     looks = style.looks((label, case["path"]) for f in panels.values() for label, case, _ in f)
     fig, axes = style.figure(width or style.PAGE, [1.7] * len(panels), 2)
     for pair, (metric, found) in zip(axes, panels.items()):
-        panel(run, pair, metric, found, looks)
+        panel(run, pair, metric, found, looks, narrow=fig.get_figwidth() < 5)
     cases = [case for found in panels.values() for _, case, _ in found]
     rows = [row for found in panels.values() for *_, row in found]
-    notes = [f"not measured: {text}" for text in pick.not_measured(run, only)]
+    notes = cut + [f"not measured: {text}" for text in pick.not_measured(run, only)]
     return style.finish(fig, run, f"Distribution of latency, {style.bytes_text(size)}", cases, rows,
                         [Line2D([], [], label=label, **ink) for label, ink in looks.items()], notes)
 
 
-def panel(run, pair, metric, found, looks):
+def panel(run, pair, metric, found, looks, narrow):
     times = []
     for i, (label, _, r) in enumerate(found):
         v = sorted(run.samples(r.case_id, metric, r.size))
@@ -50,12 +51,13 @@ def panel(run, pair, metric, found, looks):
         times += [v[0], v[-1]]
     for ax in pair:
         ax.set_xscale("log")
-        unit = style.time_axis(ax.xaxis, times)
+        unit = style.time_axis(ax.xaxis, times, narrow)
         ax.set_xlabel(f"{style.METRICS[metric]} ({unit}, log)")
     pair[0].set_ylim(0, 1.02)
-    pair[0].set_ylabel("fraction at or below")
+    pair[0].set_ylabel("fraction ≤ x")
     pair[1].set_yscale("log")
-    pair[1].set_ylabel("fraction at or above (log)")
+    pair[1].yaxis.set_major_formatter("{x:g}")
+    pair[1].set_ylabel("fraction ≥ x (log)")
 
 
 def ranks(n):

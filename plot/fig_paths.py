@@ -28,7 +28,7 @@ def draw(run, width=None, size=None, only=()):
     fig, axes = style.figure(width or style.COLUMN,
                              [.45 + ROW * len(found) for found in panels.values()])
     for ax, (metric, found) in zip(axes[:, 0], panels.items()):
-        panel(ax, metric, found, looks)
+        panel(ax, metric, found, looks, detail=fig.get_figwidth() > 5)
     cases = [case for found in panels.values() for _, case, _ in found]
     rows = [row for found in panels.values() for *_, row in found]
     notes = [f"not measured: {text}" for text in pick.not_measured(run, only)]
@@ -37,19 +37,19 @@ def draw(run, width=None, size=None, only=()):
                         key(rows), notes)
 
 
-def panel(ax, metric, found, looks):
+def panel(ax, metric, found, looks, detail):
     ax.set_xscale("log")
     times = []
     for y, (label, _, r) in enumerate(found):
-        ink = dict(looks[label], linestyle="none")
+        ink = dict(looks[label], linestyle="none", markersize=3.5)
         bars = None if r.lo is None or r.hi is None else [[r.p50 - r.lo], [r.hi - r.p50]]
-        ax.errorbar([r.p50], [y], xerr=bars, capsize=2.5, elinewidth=1, label=label, **ink)
+        ax.errorbar([r.p50], [y], xerr=bars, capsize=4, elinewidth=1, label=label, **ink)
         if r.p99 is not None:
             ax.plot([r.p50, r.p99], [y, y], color=ink["color"], linewidth=.6, linestyle=":",
                     label="_to p99")
             ax.plot([r.p99], [y], marker="|", markersize=8, markeredgewidth=1.4,
                     color=ink["color"], linestyle="none", label="_p99")
-        ax.text(1.01, y, style.time_text(r.p50), transform=ax.get_yaxis_transform(), va="center",
+        ax.text(1.01, y, number(r, detail), transform=ax.get_yaxis_transform(), va="center",
                 size=style.SMALL)
         times += [r.p50, r.lo, r.hi, r.p99]
     ax.set_yticks(range(len(found)), [label for label, *_ in found])
@@ -57,6 +57,14 @@ def panel(ax, metric, found, looks):
     ax.grid(False, axis="y")
     unit = style.time_axis(ax.xaxis, times)
     ax.set_xlabel(f"{style.METRICS[metric]} ({unit}, log)")
+
+
+def number(r, detail):
+    """p50, and where there is room its interval."""
+    text = style.time_text(r.p50)
+    if detail and r.lo is not None and r.hi is not None:
+        text += f"  [{style.time_text(r.lo)}, {style.time_text(r.hi)}]"
+    return text
 
 
 def key(rows):

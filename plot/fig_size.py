@@ -26,6 +26,7 @@ def draw(run, width=None, size=None, only=()):
     if not panels:
         raise load.NoData("needs " + ", ".join(METRICS[:-1]) + f" or {METRICS[-1]} at two sizes or "
                           "more; this run has " + ("one size a path" if alone else "none"))
+    panels, cut = pick.few(panels, lambda s: s.path, lambda s: s.label)
     width = width or style.PAGE
     columns = len(panels) if width > 5 else 1
     fig, axes = style.figure(width, [2.3] * (len(panels) // columns), columns)
@@ -33,7 +34,7 @@ def draw(run, width=None, size=None, only=()):
     for ax, (metric, found) in zip(axes.flat, panels.items()):
         panel(ax, metric, found, looks, most=8 if width / columns > 3 else 6)
     drawn = [s for found in panels.values() for s in found]
-    notes = [n for m, found in panels.items() for n in falls(m, found)] + mixed(drawn)
+    notes = cut + [n for m, found in panels.items() for n in falls(m, found)] + mixed(drawn)
     notes += [f"one size only, not drawn: {', '.join(alone)}"] if alone else []
     notes += [f"not measured: {text}" for text in pick.not_measured(run, only)]
     rows = [r for s in drawn for r in s.rows]
@@ -73,25 +74,25 @@ def falling(rows):
 
 
 def falls(metric, found):
-    out = []
-    for s in found:
-        steps = [f"{style.bytes_text(a.size)} to {style.bytes_text(b.size)} ({style.time_text(a.p50)}"
-                 f" to {style.time_text(b.p50)})" for a, b in falling(s.rows)]
-        if steps:
-            more = f" and {len(steps) - 3} times more" if len(steps) > 3 else ""
-            out.append(f"○ {style.METRICS[metric]} p50 falls as size grows: {s.label}, "
-                       + ", ".join(steps[:3]) + more)
-    return out
+    """One note a metric, or none."""
+    steps = [f"{s.label} {style.bytes_text(a.size)} to {style.bytes_text(b.size)} "
+             f"({style.time_text(a.p50)} to {style.time_text(b.p50)})"
+             for s in found for a, b in falling(s.rows)]
+    if not steps:
+        return []
+    more = f"; and {len(steps) - 4} more" if len(steps) > 4 else ""
+    return [f"○ {style.METRICS[metric]} p50 falls as size grows: {'; '.join(steps[:4])}{more}"]
 
 
 def mixed(drawn):
     """Lines that hold inline and gathered puts: up to where they are inline."""
-    out = {}
+    upto = {}
     for s in drawn:
         inline = [r.size for c, r in zip(s.cases, s.rows) if c.get("inline") == "inline"]
         if inline and len(inline) < len(s.rows):
-            out[s.label] = f"{s.label}: inline up to {style.bytes_text(max(inline))}, then by pointer"
-    return list(out.values())
+            upto.setdefault(max(inline), {})[s.label] = None
+    return [f"inline up to {style.bytes_text(size)}, then by pointer: {'; '.join(lines)}"
+            for size, lines in upto.items()]
 
 
 def key(looks, rows):

@@ -6,6 +6,7 @@ import collections
 # name what differs.
 SEMANTICS = ("ordering", "inline", "doorbell", "completion", "queue", "cq", "dbrec", "data",
              "endpoints", "qps", "batch", "signalled", "sm", "nature", "oversubscribed", "bench")
+MOST_LINES = 8      # more in one panel cannot be told apart
 PATHS = ("gpu", "gpu-cpu-db", "gpu-p2p", "proxy", "host", "none")
 
 
@@ -84,7 +85,7 @@ def series(run, metric, only=()):
     names = labels(heads)
     found = [Series(names[h["id"]], h["path"], [run.cases[r.case_id] for r in g], g)
              for h, g in zip(heads, lines)]
-    return sorted(found, key=lambda s: (path_rank(s.path), s.label))
+    return in_order(run, found, lambda s: s.cases[0])
 
 
 def head_of(run, rows):
@@ -105,16 +106,37 @@ def at_size(run, metric, size, only=()):
             if r.metric == metric and r.size == size and wanted(r.case_id, only)]
     names = labels([run.cases[r.case_id] for r in rows])
     found = [(names[r.case_id], run.cases[r.case_id], r) for r in rows]
-    return sorted(found, key=lambda f: (path_rank(f[1]["path"]), f[0]))
+    return in_order(run, found, lambda f: f[1])
+
+
+def in_order(run, found, case_of):
+    """Paths in their order, and within a path as run.json lists the cases."""
+    place = {case_id: i for i, case_id in enumerate(run.cases)}
+    return sorted(found, key=lambda f: (path_rank(case_of(f)["path"]), place[case_of(f)["id"]]))
+
+
+def few(panels, path_of, label_of):
+    """(panels, note): at most MOST_LINES labels, each path keeping its first ones."""
+    paths = collections.defaultdict(dict)
+    for found in panels.values():
+        for f in found:
+            paths[path_of(f)][label_of(f)] = None
+    turns = sorted((i, path_rank(p), label) for p, mine in paths.items() for i, label in enumerate(mine))
+    keep = {label for *_, label in turns[:MOST_LINES]}
+    if len(turns) <= MOST_LINES:
+        return panels, []
+    panels = {m: [f for f in found if label_of(f) in keep] for m, found in panels.items()}
+    return ({m: found for m, found in panels.items() if found},
+            [f"{MOST_LINES} of {len(turns)} lines drawn; choose others with --case TEXT"])
 
 
 def best_size(run, metrics, only=()):
-    """The size at which the most paths and metrics were measured; of equals the smallest."""
+    """The size at which the most paths and metrics were measured; of equals 8 B, else the smallest."""
     seen = collections.defaultdict(set)
     for r in run.rows:
         if r.metric in metrics and wanted(r.case_id, only):
             seen[r.size].add((run.cases[r.case_id]["path"], r.metric))
-    return min(seen, key=lambda s: (-len(seen[s]), s)) if seen else None
+    return min(seen, key=lambda s: (-len(seen[s]), s != 8, s)) if seen else None
 
 
 def not_measured(run, only=()):

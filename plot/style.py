@@ -53,10 +53,10 @@ PARTS = {"kernel":       ("#0072B2", "", "kernel"),
 METRICS = {"issue": "issue", "put_completion": "put completion", "rtt": "round trip"}
 
 
-def look(path, variant=0):
+def look(path, variant, variants):
     """kwargs of a line: the path gives colour and line style, the variant shade and marker."""
     colour, dash, markers = LOOKS.get(path, LOOKS["none"])
-    pale = min(.2 * variant, .6)
+    pale = .65 * variant / max(variants - 1, 3)
     return {"color": tuple(c + (1 - c) * pale for c in to_rgb(colour)), "linestyle": dash,
             "marker": markers[variant % len(markers)],
             "markerfacecolor": "white" if variant % 2 else None, "markeredgewidth": .8}
@@ -64,12 +64,11 @@ def look(path, variant=0):
 
 def looks(things):
     """{label: look} for things that have a label and a path, in their order."""
-    seen, out = {}, {}
-    for label, path in things:
-        if label not in out:
-            out[label] = look(path, seen.setdefault(path, 0))
-            seen[path] += 1
-    return out
+    of_path = {}
+    for label, path in dict(things).items():
+        of_path.setdefault(path, []).append(label)
+    return {label: look(path, i, len(mine)) for path, mine in of_path.items()
+            for i, label in enumerate(mine)}
 
 
 # Units.
@@ -85,10 +84,11 @@ def bytes_text(size):
 
 
 def unit_of(values):
-    """(nanoseconds in it, its name) that suits values given in ns."""
-    top = max((v for v in values if v is not None), default=1)
+    """(nanoseconds in it, its name) that suits the (logarithmic) middle of values given in ns."""
+    values = [v for v in values if v is not None and v > 0] or [1]
+    middle = math.sqrt(min(values) * max(values))
     for ns, name in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
-        if top >= 2 * ns:
+        if middle >= .9 * ns:
             return ns, name
     return 1.0, "ns"
 
@@ -102,19 +102,19 @@ def time_text(ns):
     return ""
 
 
-def time_axis(axis, values, log=True):
-    """Data stay in ns; the tick labels are in one unit, which is returned for the axis label."""
+def time_axis(axis, values, narrow=False):
+    """Log scale.  Data stay in ns; tick labels are in one unit, returned for the axis label."""
     values = [v for v in values if v is not None and v > 0]
     unit, name = unit_of(values)
     text = ticker.FuncFormatter(lambda v, _: f"{v / unit:.6g}")
     axis.set_major_formatter(text)
-    if log and values:
+    if values:
         lo, hi = min(values) / 1.25, max(values) * 1.25
         (axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim)(lo, hi)
         decades = math.log10(hi / lo)
-        subs = (1, 2, 5) if decades < 3 else (1,)
+        subs = (1, 2, 5) if decades < (1.2 if narrow else 3) else (1,)
         if decades < .6:
-            axis.set_major_locator(ticker.MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+            axis.set_major_locator(ticker.MaxNLocator(3 if narrow else 4, steps=[1, 2, 2.5, 5, 10]))
         else:
             axis.set_major_locator(ticker.LogLocator(subs=subs, numticks=12))
         axis.set_minor_formatter(ticker.NullFormatter())
@@ -131,8 +131,8 @@ def size_axis(ax, sizes, most=8):
     ax.xaxis.set_major_formatter(ticker.FixedFormatter([bytes_text(t) for t in ticks]))
     ax.xaxis.set_minor_locator(ticker.FixedLocator([2 ** e for e in range(lo, hi + 1)]))
     ax.xaxis.set_minor_formatter(ticker.NullFormatter())
-    ax.set_xlim(min(sizes) / 2 ** .4, max(sizes) * 2 ** .4)
-    ax.tick_params(axis="x", rotation=35)
+    ax.set_xlim(min(sizes) / 2 ** .8, max(sizes) * 2 ** .8)
+    plt.setp(ax.get_xticklabels(), rotation=40, ha="right", rotation_mode="anchor")
     ax.set_xlabel("message size")
 
 
