@@ -52,7 +52,7 @@ def panel(run, pair, metric, found, looks, narrow):
     for ax in pair:
         ax.set_xscale("log")
         unit = style.time_axis(ax.xaxis, times, narrow)
-        ax.set_xlabel(f"{style.METRICS[metric]} ({unit}, log)")
+        ax.set_xlabel(f"{style.METRICS[metric]} ({unit}{'' if narrow else ', log'})")
     pair[0].set_ylim(0, 1.02)
     pair[0].set_ylabel("fraction ≤ x")
     pair[1].set_yscale("log")

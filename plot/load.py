@@ -51,6 +51,7 @@ class Run:
             self.says.append("no summary.csv: the run was stopped before its end; percentiles are "
                              "taken from the samples, without intervals")
             self.rows = self._rows_from_samples()
+        self._by_key = {r[:3]: r for r in self.rows}
         if not self.rows:
             raise PlotError(f"{self.folder}: empty, not one sample was recorded; nothing to draw")
 
@@ -58,10 +59,7 @@ class Run:
         return os.path.join(self.folder, name)
 
     def row(self, case_id, metric, size):
-        for r in self.rows:
-            if (r.case_id, r.metric, r.size) == (case_id, metric, size):
-                return r
-        return None
+        return self._by_key.get((case_id, metric, size))
 
     def samples(self, case_id, metric, size):
         """The values in order of time, warm-up left out; checked against n of the summary."""

@@ -111,14 +111,22 @@ def time_axis(axis, values, narrow=False):
     if values:
         lo, hi = min(values) / 1.25, max(values) * 1.25
         (axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim)(lo, hi)
-        decades = math.log10(hi / lo)
-        subs = (1, 2, 5) if decades < (1.2 if narrow else 3) else (1,)
-        if decades < .6:
+        if hi / lo < 4:
             axis.set_major_locator(ticker.MaxNLocator(3 if narrow else 4, steps=[1, 2, 2.5, 5, 10]))
         else:
-            axis.set_major_locator(ticker.LogLocator(subs=subs, numticks=12))
+            axis.set_major_locator(ticker.FixedLocator(log_ticks(lo, hi, 3 if narrow else 10)))
         axis.set_minor_formatter(ticker.NullFormatter())
     return name
+
+
+def log_ticks(lo, hi, most):
+    """1-2-5, 1-3 or whole decades: the densest with no more than `most` ticks between lo and hi."""
+    decades = range(math.floor(math.log10(lo)), math.ceil(math.log10(hi)) + 1)
+    for subs in ((1, 2, 5), (1, 3), (1,)):
+        ticks = [s * 10.0 ** d for d in decades for s in subs if lo <= s * 10.0 ** d <= hi]
+        if len(ticks) <= most:
+            break
+    return ticks
 
 
 def size_axis(ax, sizes, most=8):
@@ -225,6 +233,8 @@ def finish(fig, run, title, cases, rows, handles=(), notes=()):
     for text in foot:
         fig.text(edge / width, y / total, text, size=SMALL, va="top", color="0.15")
         y -= LINE
+    fig.draw_without_rendering()
+    fig.set_layout_engine("none")       # laid out once, for all formats
     return fig
 
 
