@@ -28,8 +28,8 @@ def draw(run, width=None, size=None, only=()):
     if len(sizes) == 1:         # nothing to lay out over size: the paths share one panel
         panels = [("", [(s.label, *bars[0]) for s, bars in found])]
     else:
-        panels = [(s.label, [(style.bytes_text(wall.size), wall, parts) for wall, parts in thin(bars)])
-                  for s, bars in found]
+        panels = [(s.label, [(style.bytes_text(wall.size), wall, parts)
+                             for wall, parts in thin(bars)]) for s, bars in found]
     walls = [wall for _, bars in panels for _, wall, _ in bars]
     narrow = len(sizes) == 1 and len(walls) <= 6
     fig = draw_panels(panels, width or (style.COLUMN if narrow else style.PAGE),
@@ -50,7 +50,8 @@ def draw_panels(panels, width, xlabel):
     unit, name = style.unit_of(walls)
     longest = max(len(text) for _, bars in panels for text, *_ in bars)
     columns = min(len(panels), 3 if width > 5 else 1)
-    fig, axes = style.figure(width, [1.9 + .035 * longest] * -(-len(panels) // columns), columns, sharey=True)
+    lines = -(-len(panels) // columns)
+    fig, axes = style.figure(width, [1.9 + .035 * longest] * lines, columns, sharey=True)
     for ax, (title, bars) in zip(axes.flat, panels):
         panel(ax, bars, 1 / unit if not share else None)
         ax.set_title(title, loc="left")
@@ -112,7 +113,8 @@ def notes_of(found, left_out):
             out.append(f"{style.PARTS[part][2]} not recorded: {'; '.join(lack)}")
     if left_out:
         out.append(f"{left_out} sizes left out for room")
-    return out + ["bars: p50 of each part, one sample a batch; medians need not add up to that of wall"]
+    return out + ["bars: p50 of each part, one sample a batch; medians need not add up to that of "
+                  "wall"]
 
 
 def key(found):

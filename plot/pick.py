@@ -121,7 +121,8 @@ def few(panels, path_of, label_of):
     for found in panels.values():
         for f in found:
             paths[path_of(f)][label_of(f)] = None
-    turns = sorted((i, path_rank(p), label) for p, mine in paths.items() for i, label in enumerate(mine))
+    turns = sorted((i, path_rank(p), label) for p, mine in paths.items()
+                   for i, label in enumerate(mine))
     keep = {label for *_, label in turns[:MOST_LINES]}
     if len(turns) <= MOST_LINES:
         return panels, []
@@ -131,7 +132,7 @@ def few(panels, path_of, label_of):
 
 
 def best_size(run, metrics, only=()):
-    """The size at which the most paths and metrics were measured; of equals 8 B, else the smallest."""
+    """Where the most paths and metrics were measured; of equals 8 B, else the smallest."""
     seen = collections.defaultdict(set)
     for r in run.rows:
         if r.metric in metrics and wanted(r.case_id, only):

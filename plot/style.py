@@ -47,7 +47,7 @@ LOOKS = {"gpu":        ("#0072B2", "-", "oDph8"),
 #        part            colour    hatch   what the legend calls it
 PARTS = {"kernel":       ("#0072B2", "", "kernel"),
          "exposed_comm": ("#E69F00", "////", "exposed communication"),
-         "cpu_wait":     ("#56B4E9", "....", "CPU wait"),
+         "cpu_wait":     ("#F0E442", "....", "CPU wait"),
          "unaccounted":  ("#FFFFFF", "xxxx", "unaccounted")}
 
 METRICS = {"issue": "issue", "put_completion": "put completion", "rtt": "round trip"}
@@ -243,7 +243,8 @@ def legend_that_fits(fig, handles, room):
     for columns in range(min(len(handles), 6), 0, -1):
         legend = fig.legend(handles=handles, loc="lower center", ncol=columns, borderpad=.1,
                             handlelength=3, columnspacing=1.2, labelspacing=.3, borderaxespad=0)
-        if columns == 1 or legend.get_window_extent(fig.canvas.get_renderer()).width / fig.dpi <= room:
+        wide = legend.get_window_extent(fig.canvas.get_renderer()).width / fig.dpi
+        if columns == 1 or wide <= room:
             return legend
         legend.remove()
     return None
