@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""maker.py: writes a result folder of invented numbers, drawn from a seeded generator.
+
+They stand for no machine; the run calls itself `synthetic`.  `python3 maker.py DIR` writes one to look at.
+"""
+import csv
+import json
+import random
+import sys
+
+BASE = {"gpu": 1900, "proxy": 3100, "host": 21000}      # invented ns
+SIZES = (1, 3, 8, 28, 64, 256, 1024, 4096, 65536, 262144, 1048577, 4194304)
+METRICS = ("issue", "put_completion", "rtt")
+PARTS = ("kernel", "exposed_comm", "cpu_wait", "unaccounted")
+
+
+def case(path, size, **more):
+    gpu = path == "gpu"
+    c = {"id": f"put/{path}/{size}", "bench": "put", "path": path, "size_bytes": size,
+         "ordering": "sys-fence" if gpu else "", "inline": "pointer", "queue": "host", "cq": "host",
+         "dbrec": "host", "data": "host", "doorbell": "db", "completion": "cqe",
+         "endpoints": "across", "sm": "host-thread", "nature": "virtual", "qps": 1, "batch": 1,
+         "signalled": 1, "oversubscribed": path == "proxy", "status": "ok", "reason": ""}
+    c.update(more)
+    return c
+
+
+def values(rng, path, metric, size, n):
+    mid = BASE[path] * {"issue": .1, "put_completion": 1, "rtt": 2.1}[metric]
+    mid += 0 if metric == "issue" else size / 12
+    return [mid * rng.lognormvariate(0, .05) * (rng.uniform(2, 12) if rng.random() < .015 else 1)
+            for _ in range(n)]
+
+
+def parts_of(rng, path, size):
+    wall = (BASE[path] + size / 12) * 100 * rng.lognormvariate(0, .02)
+    kernel = wall * (.15 if path == "host" else .3)
+    wait = wall * {"gpu": 0, "proxy": .02, "host": .5}[path]
+    rest = wall * rng.uniform(.005, .02)
+    exposed = wall - kernel - wait - rest
+    return {"wall": wall, "kernel": kernel, "exposed_comm": exposed, "comm": exposed * 1.1,
+            "cpu_wait": wait, "unaccounted": rest}
+
+
+def quantile(v, q):
+    h = (len(v) - 1) * q
+    i = int(h)
+    return v[i] + (v[min(i + 1, len(v) - 1)] - v[i]) * (h - i)
+
+
+def summary_row(key, v):
+    v = sorted(v)
+    n, half = len(v), .98 * len(v) ** .5
+    lo, hi = v[max(0, int(n / 2 - half))], v[min(n - 1, int(n / 2 + half))]
+    return [*key, n, quantile(v, .5), lo, hi, quantile(v, .9),
+            quantile(v, .99) if n >= 100 else "", quantile(v, .999) if n >= 10000 else "", v[-1]]
+
+
+def meta(cases, **more):
+    m = {"schema": {"name": "putscope.run", "version": 1}, "git_describe": "synthetic", "seed": 1,
+         "status": "complete", "gpu": None, "nic": {"device": "mlx5_0", "nature": "virtual"},
+         "cases": cases}
+    m.update(more)
+    return m
+
+
+def write(folder, cases=None, n=200, batches=10, warm=2, metrics=METRICS, parts=PARTS, seed=1, **more):
+    """A result folder; `more` goes into run.json."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if cases is None:
+        cases = [case(p, s) for p in BASE for s in SIZES]
+    rng, samples, sums = random.Random(seed), [], []
+    for c in cases:
+        if c["status"] == "waived":
+            continue
+        series = {m: [values(rng, c["path"], m, c["size_bytes"], max(1, n // batches))
+                      for _ in range(batches + warm)] for m in metrics}
+        walls = [parts_of(rng, c["path"], c["size_bytes"]) for _ in range(batches + warm)]
+        for p in ("wall", "comm", *parts) if parts else ():
+            series[p] = [[w[p]] for w in walls]
+        for metric, per_batch in series.items():
+            key = (c["id"], metric, c["size_bytes"])
+            for b, vs in enumerate(per_batch):
+                # warm-up is ten times slower here, so that a reader who lets it in is found out
+                samples += [[*key, b, i, int(b < warm), repr(v * (10 if b < warm else 1))]
+                            for i, v in enumerate(vs)]
+            sums.append(summary_row(key, [v for vs in per_batch[warm:] for v in vs]))
+    head = "case_id metric size_bytes"
+    table(folder / "samples.csv", f"{head} batch seq warmup value_ns", samples)
+    table(folder / "summary.csv", f"{head} n p50_ns p50_lo_ns p50_hi_ns p90_ns p99_ns p99_9_ns max_ns",
+          sums)
+    (folder / "run.json").write_text(json.dumps(meta(cases, **more), indent=1) + "\n")
+    return folder
+
+
+def table(path, head, rows):
+    with open(path, "w", newline="") as f:
+        w = csv.writer(f, lineterminator="\n")
+        w.writerow(head.split())
+        w.writerows(rows)
+
+
+if __name__ == "__main__":
+    import pathlib
+    write(pathlib.Path(sys.argv[1]), n=2000)
