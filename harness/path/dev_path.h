@@ -41,27 +41,34 @@ struct dev_slots {
 	uint32_t stride, count; /* put i uses slot i % count */
 };
 
-struct put_args {
-	struct nic_queue q;
-	struct dev_slots s;
+/* What every launch of puts is told. */
+struct dev_launch {
+	struct dev_slots s; /* endpoint A's */
 	uint32_t bytes, ops;
-	uint64_t seq0;	/* number of the first put */
-	uint64_t deadline_ticks, rering_ticks;
-	uint64_t *stamps; /* [3 * ops]: t0, after the doorbell (0 when plain), completion */
+	uint64_t seq0; /* number of the first put */
+	uint64_t deadline_ticks;
+	uint64_t *stamps; /* puts: [3 * ops] t0, after the doorbell (0 when plain), completion; round trips: [2 * ops] */
 	struct dev_result *result;
+};
+
+struct put_args {
+	struct dev_launch l;
+	struct nic_queue q;
+	uint64_t rering_ticks;
+};
+
+/* Where each side of a round trip polls (8 B, device addresses), and B's own slots. */
+struct dev_reply {
+	struct dev_slots s;
+	uint8_t *flag_b, *flag_a;
 };
 
 /* Request and reply by one SM that plays both endpoints in turn: A puts to B, sees the flag as B, and so back. */
 struct rtt_args {
+	struct dev_launch l;
+	struct dev_reply r;
 	struct nic_queue qa, qb;
-	struct dev_slots a, b;
-	uint8_t *flag_b, *flag_a; /* where each side polls (8 B): device addresses */
-	uint64_t flag_b_raddr, flag_a_raddr; /* the same words as the NIC names them (big payloads) */
-	uint32_t bytes, ops;
-	uint64_t seq0;
-	uint64_t deadline_ticks;
-	uint64_t *stamps; /* [2 * ops] */
-	struct dev_result *result;
+	uint64_t flag_b_raddr, flag_a_raddr; /* the flag words as the NIC names them (big payloads) */
 };
 
 /* A proxy's ring seen by its one producer.  Descriptor: two words that both carry the tag, the low 16 bits of the
@@ -86,21 +93,13 @@ static inline
 }
 
 struct proxy_args {
+	struct dev_launch l;
 	struct proxy_view v;
-	struct dev_slots s;
-	uint32_t bytes, ops;
-	uint64_t seq0, deadline_ticks;
-	uint64_t *stamps; /* [3 * ops] */
-	struct dev_result *result;
 };
 struct proxy_rtt_args {
+	struct dev_launch l;
+	struct dev_reply r;
 	struct proxy_view va, vb;
-	struct dev_slots a, b;
-	uint8_t *flag_b, *flag_a;
-	uint32_t bytes, ops;
-	uint64_t seq0, deadline_ticks;
-	uint64_t *stamps; /* [2 * ops] */
-	struct dev_result *result;
 };
 
 /* The host path's producer: writes the head of one put's payload, as the kernel that ends before the put. */

@@ -28,24 +28,13 @@ static int gpu_launch(struct put *p, struct batch *b, bool stamped)
 	int err;
 
 	OUR_TRY(rig_pair(e, true, p->pair), err, out);
-	OUR_TRY(put_prepare(p), err, out);
+	OUR_TRY(put_prepare(p, &a.l), err, out);
 	a.q = p->pair[END_A]->q;
-	put_slots(p, END_A, &a.s);
-	a.bytes = p->slots.bytes;
-	a.ops = p->ops;
-	a.seq0 = p->slots.seq0;
-	a.deadline_ticks = p->deadline_ticks;
 	a.rering_ticks = (uint64_t)(RERING_NS / e->sm_clock.ns_per_tick);
-	a.stamps = e->stamps;
-	a.result = e->result;
-	err = put_launch(p, put_kernel(p, stamped), &a, &wall);
+	err = put_launch(p, true, put_kernel(p, stamped), &a, &wall);
 	e->count.sm_doorbells += e->result->at + e->result->rerings;
-	if (err)
-		rig_pair_broken(e, true);
-	if (err && err != -EAGAIN)
-		goto out;
-	OUR_TRY(put_check(p, END_B), err, out);
-	err = put_samples(p, b, stamped, wall);
+	if (!err)
+		err = put_samples(p, b, stamped, wall);
 out:
 	return err;
 }
@@ -70,30 +59,16 @@ static int gpu_rtts(struct put *p, struct batch *b)
 	int err;
 
 	OUR_TRY(rig_pair(e, true, p->pair), err, out);
-	OUR_TRY(put_prepare(p), err, out);
+	OUR_TRY(put_prepare(p, &a.l), err, out);
+	put_reply(p, &a.r);
 	a.qa = p->pair[END_A]->q;
 	a.qb = p->pair[END_B]->q;
-	put_slots(p, END_A, &a.a);
-	put_slots(p, END_B, &a.b);
-	a.flag_a = put_flag(p, END_A);
-	a.flag_b = put_flag(p, END_B);
-	a.flag_a_raddr = (uint64_t)(uintptr_t)a.flag_a;
-	a.flag_b_raddr = (uint64_t)(uintptr_t)a.flag_b;
-	a.bytes = p->slots.bytes;
-	a.ops = p->slots.ops;
-	a.seq0 = p->slots.seq0;
-	a.deadline_ticks = p->deadline_ticks;
-	a.stamps = e->stamps;
-	a.result = e->result;
-	err = put_launch(p, k, &a, &wall);
+	a.flag_a_raddr = (uint64_t)(uintptr_t)a.r.flag_a;
+	a.flag_b_raddr = (uint64_t)(uintptr_t)a.r.flag_b;
+	err = put_launch(p, true, k, &a, &wall);
 	e->count.sm_doorbells += 2ull * e->result->at;
-	if (err) {
-		rig_pair_broken(e, true);
-		goto out;
-	}
-	OUR_TRY(put_check(p, END_B), err, out);
-	OUR_TRY(put_check(p, END_A), err, out);
-	err = put_rtt_samples(p, b);
+	if (!err)
+		err = put_rtt_samples(p, b);
 out:
 	return err;
 }

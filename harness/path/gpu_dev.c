@@ -121,31 +121,31 @@ DEV void put_loop(const struct put_args *a, int order, int inl, int stamped)
 
 	dev_result_open(&r);
 	dev_timer_baseline(baseline, DEV_BASELINE);
-	for (i = 0; i < a->ops; i++) {
-		const uint64_t off = (uint64_t)slot * a->s.stride;
-		const struct wqe_put p = { a->s.laddr + off, a->s.raddr + off, a->s.lkey, a->s.rkey, a->bytes };
+	for (i = 0; i < a->l.ops; i++) {
+		const uint64_t off = (uint64_t)slot * a->l.s.stride;
+		const struct wqe_put p = { a->l.s.laddr + off, a->l.s.raddr + off, a->l.s.lkey, a->l.s.rkey, a->l.bytes };
 		uint64_t t0, t1 = 0, t2, ctrl;
 
-		payload_words(d, a->seq0 + i, inl);
+		payload_words(d, a->l.seq0 + i, inl);
 		if (!inl)
-			payload_store_head(a->s.src + off, d[0], a->bytes);
+			payload_store_head(a->l.s.src + off, d[0], a->l.bytes);
 		t0 = dev_clock();
 		ctrl = build(&q, &s, &p, d, inl);
 		ring(&q, &s, ctrl, order);
 		if (stamped)
 			t1 = dev_clock();
-		r.status = wait_cqe(&q, &s, ctrl, a->deadline_ticks, rering, &r);
+		r.status = wait_cqe(&q, &s, ctrl, a->l.deadline_ticks, rering, &r);
 		t2 = dev_clock();
 		if (r.status != DEV_OK)
 			break;
 		t[3 * i] = t0;
 		t[3 * i + 1] = t1;
 		t[3 * i + 2] = t2;
-		if (++slot == a->s.count)
+		if (++slot == a->l.s.count)
 			slot = 0;
 	}
 	state_store(a->q.cursor, &s);
-	dev_result_close(&r, a->result, i, 3, t, a->stamps, baseline);
+	dev_result_close(&r, a->l.result, i, 3, t, a->l.stamps, baseline);
 }
 
 /* One direction of a round trip: a small put is its own flag; a big one is followed by an 8 B inline flag on the same
@@ -181,19 +181,19 @@ DEV uint32_t rtt_reap(const struct nic_queue *q, struct put_state *s, uint64_t d
 DEV uint32_t rtt_round(const struct rtt_args *a, struct put_state *sa, struct put_state *sb, const uint64_t *d,
 		       uint64_t off, uint64_t *t, int order, int kind)
 {
-	const uint64_t mask = kind == RTT_BIG ? ~0ull : payload_head_mask(a->bytes);
-	const struct wqe_put pa = { a->a.laddr + off, a->a.raddr + off, a->a.lkey, a->a.rkey, a->bytes };
-	const struct wqe_put pb = { a->b.laddr + off, a->b.raddr + off, a->b.lkey, a->b.rkey, a->bytes };
+	const uint64_t mask = kind == RTT_BIG ? ~0ull : payload_head_mask(a->l.bytes);
+	const struct wqe_put pa = { a->l.s.laddr + off, a->l.s.raddr + off, a->l.s.lkey, a->l.s.rkey, a->l.bytes };
+	const struct wqe_put pb = { a->r.s.laddr + off, a->r.s.raddr + off, a->r.s.lkey, a->r.s.rkey, a->l.bytes };
 	const uint64_t small_off = kind == RTT_BIG ? 0 : off;
 	uint32_t status;
 
 	t[0] = dev_clock();
 	rtt_post(&a->qa, sa, &pa, a->flag_b_raddr, d, order, kind);
-	status = dev_wait_flag(a->flag_b + small_off, d[0], mask, a->deadline_ticks);
+	status = dev_wait_flag(a->r.flag_b + small_off, d[0], mask, a->l.deadline_ticks);
 	if (status != DEV_OK)
 		return status;
 	rtt_post(&a->qb, sb, &pb, a->flag_a_raddr, d, order, kind);
-	status = dev_wait_flag(a->flag_a + small_off, d[0], mask, a->deadline_ticks);
+	status = dev_wait_flag(a->r.flag_a + small_off, d[0], mask, a->l.deadline_ticks);
 	t[1] = dev_clock();
 	return status;
 }
@@ -209,29 +209,29 @@ DEV void rtt_loop(const struct rtt_args *a, int order, int kind)
 
 	dev_result_open(&r);
 	dev_timer_baseline(baseline, DEV_BASELINE);
-	for (i = 0; i < a->ops; i++) {
-		const uint64_t off = (uint64_t)slot * a->a.stride;
+	for (i = 0; i < a->l.ops; i++) {
+		const uint64_t off = (uint64_t)slot * a->l.s.stride;
 
-		payload_words(d, a->seq0 + i, kind != RTT_POINTER);
+		payload_words(d, a->l.seq0 + i, kind != RTT_POINTER);
 		if (kind != RTT_INLINE) {
-			payload_store_head(a->a.src + off, d[0], a->bytes);
-			payload_store_head(a->b.src + off, d[0], a->bytes);
+			payload_store_head(a->l.s.src + off, d[0], a->l.bytes);
+			payload_store_head(a->r.s.src + off, d[0], a->l.bytes);
 		}
 		r.status = rtt_round(a, &sa, &sb, d, off, stamp, order, kind);
 		if (r.status == DEV_OK)
-			r.status = rtt_reap(&a->qa, &sa, a->deadline_ticks, &r, kind);
+			r.status = rtt_reap(&a->qa, &sa, a->l.deadline_ticks, &r, kind);
 		if (r.status == DEV_OK)
-			r.status = rtt_reap(&a->qb, &sb, a->deadline_ticks, &r, kind);
+			r.status = rtt_reap(&a->qb, &sb, a->l.deadline_ticks, &r, kind);
 		if (r.status != DEV_OK)
 			break;
 		t[2 * i] = stamp[0];
 		t[2 * i + 1] = stamp[1];
-		if (++slot == a->a.count)
+		if (++slot == a->l.s.count)
 			slot = 0;
 	}
 	state_store(a->qa.cursor, &sa);
 	state_store(a->qb.cursor, &sb);
-	dev_result_close(&r, a->result, i, 2, t, a->stamps, baseline);
+	dev_result_close(&r, a->l.result, i, 2, t, a->l.stamps, baseline);
 }
 
 /* Each variant is a kernel of its own: it holds only its own fences and no option test. */

@@ -219,30 +219,19 @@ static int proxy_view(struct put *p, enum end end, struct proxy_view *v)
 
 static int proxy_launch(struct put *p, struct batch *b, bool stamped)
 {
-	struct env *e = p->env;
 	struct proxy_args a = { 0 };
 	double wall;
 	int err;
 
 	OUR_TRY(rings_reset(p), err, out);
-	OUR_TRY(put_prepare(p), err, out);
+	OUR_TRY(put_prepare(p, &a.l), err, out);
 	OUR_TRY(proxy_view(p, END_A, &a.v), err, out);
-	put_slots(p, END_A, &a.s);
-	a.bytes = p->slots.bytes;
-	a.ops = p->slots.ops;
-	a.seq0 = p->slots.seq0;
-	a.deadline_ticks = p->deadline_ticks;
-	a.stamps = e->stamps;
-	a.result = e->result;
 	worker_go(p->impl, 1);
-	err = put_launch(p, sm_is_gpu(e->sm) ? &proxy_kernels_cuda[stamped] : &proxy_kernels_host[stamped], &a, &wall);
+	err = put_launch(p, false, sm_is_gpu(p->env->sm) ? &proxy_kernels_cuda[stamped] : &proxy_kernels_host[stamped], &a,
+			 &wall);
 	worker_park(p->impl);
-	if (err) {
-		rig_pair_broken(e, false);
-		goto out;
-	}
-	OUR_TRY(put_check(p, END_B), err, out);
-	err = put_samples(p, b, stamped, wall);
+	if (!err)
+		err = put_samples(p, b, stamped, wall);
 out:
 	return err;
 }
@@ -258,35 +247,21 @@ static int proxy_puts(struct put *p, struct batch *b)
 static int proxy_rtts(struct put *p, struct batch *b)
 {
 	const bool big = p->slots.bytes > 8;
-	struct env *e = p->env;
 	struct proxy_rtt_args a = { 0 };
 	double wall;
 	int err;
 
 	OUR_TRY(rings_reset(p), err, out);
-	OUR_TRY(put_prepare(p), err, out);
+	OUR_TRY(put_prepare(p, &a.l), err, out);
+	put_reply(p, &a.r);
 	OUR_TRY(proxy_view(p, END_A, &a.va), err, out);
 	OUR_TRY(proxy_view(p, END_B, &a.vb), err, out);
-	put_slots(p, END_A, &a.a);
-	put_slots(p, END_B, &a.b);
-	a.flag_a = put_flag(p, END_A);
-	a.flag_b = put_flag(p, END_B);
-	a.bytes = p->slots.bytes;
-	a.ops = p->slots.ops;
-	a.seq0 = p->slots.seq0;
-	a.deadline_ticks = p->deadline_ticks;
-	a.stamps = e->stamps;
-	a.result = e->result;
 	worker_go(p->impl, END_COUNT);
-	err = put_launch(p, sm_is_gpu(e->sm) ? &proxy_rtt_kernels_cuda[big] : &proxy_rtt_kernels_host[big], &a, &wall);
+	err = put_launch(p, false, sm_is_gpu(p->env->sm) ? &proxy_rtt_kernels_cuda[big] : &proxy_rtt_kernels_host[big], &a,
+			 &wall);
 	worker_park(p->impl);
-	if (err) {
-		rig_pair_broken(e, false);
-		goto out;
-	}
-	OUR_TRY(put_check(p, END_B), err, out);
-	OUR_TRY(put_check(p, END_A), err, out);
-	err = put_rtt_samples(p, b);
+	if (!err)
+		err = put_rtt_samples(p, b);
 out:
 	return err;
 }

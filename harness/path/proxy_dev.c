@@ -40,27 +40,27 @@ DEV void proxy_loop(const struct proxy_args *a, int stamped)
 
 	dev_result_open(&r);
 	dev_timer_baseline(baseline, DEV_BASELINE);
-	for (i = 0; i < a->ops; i++, head++) {
-		const uint32_t off = slot * a->s.stride;
+	for (i = 0; i < a->l.ops; i++, head++) {
+		const uint32_t off = slot * a->l.s.stride;
 		uint64_t t0, t1 = 0, t2;
 
-		payload_store_head(a->s.src + off, payload_word(a->seq0 + i, 0), a->bytes);
+		payload_store_head(a->l.s.src + off, payload_word(a->l.seq0 + i, 0), a->l.bytes);
 		t0 = dev_clock();
-		enqueue(&a->v, head, off, a->bytes, 0);
+		enqueue(&a->v, head, off, a->l.bytes, 0);
 		if (stamped)
 			t1 = dev_clock();
-		r.status = wait_counter(&a->v, head + 1, a->deadline_ticks, &r);
+		r.status = wait_counter(&a->v, head + 1, a->l.deadline_ticks, &r);
 		t2 = dev_clock();
 		if (r.status != DEV_OK)
 			break;
 		t[3 * i] = t0;
 		t[3 * i + 1] = t1;
 		t[3 * i + 2] = t2;
-		if (++slot == a->s.count)
+		if (++slot == a->l.s.count)
 			slot = 0;
 	}
 	dev_st8b(a->v.head, head);
-	dev_result_close(&r, a->result, i, 3, t, a->stamps, baseline);
+	dev_result_close(&r, a->l.result, i, 3, t, a->l.stamps, baseline);
 }
 
 /* Request and reply through two rings, by one SM that plays both endpoints.  A small put is its own flag; behind a big
@@ -68,17 +68,17 @@ DEV void proxy_loop(const struct proxy_args *a, int stamped)
 DEV uint32_t proxy_round(const struct proxy_rtt_args *a, uint64_t ha, uint64_t hb, uint64_t head, uint32_t off,
 			 uint64_t *t, int big)
 {
-	const uint64_t mask = big ? ~0ull : payload_head_mask(a->bytes);
+	const uint64_t mask = big ? ~0ull : payload_head_mask(a->l.bytes);
 	const uint32_t flag_off = big ? 0 : off, flag = big ? PROXY_FLAG : 0;
 	uint32_t status;
 
 	t[0] = dev_clock();
-	enqueue(&a->va, ha, off, a->bytes, flag);
-	status = dev_wait_flag(a->flag_b + flag_off, head, mask, a->deadline_ticks);
+	enqueue(&a->va, ha, off, a->l.bytes, flag);
+	status = dev_wait_flag(a->r.flag_b + flag_off, head, mask, a->l.deadline_ticks);
 	if (status != DEV_OK)
 		return status;
-	enqueue(&a->vb, hb, off, a->bytes, flag);
-	status = dev_wait_flag(a->flag_a + flag_off, head, mask, a->deadline_ticks);
+	enqueue(&a->vb, hb, off, a->l.bytes, flag);
+	status = dev_wait_flag(a->r.flag_a + flag_off, head, mask, a->l.deadline_ticks);
 	t[1] = dev_clock();
 	return status;
 }
@@ -93,27 +93,27 @@ DEV void proxy_rtt_loop(const struct proxy_rtt_args *a, int big)
 
 	dev_result_open(&r);
 	dev_timer_baseline(baseline, DEV_BASELINE);
-	for (i = 0; i < a->ops; i++, ha++, hb++) {
-		const uint32_t off = slot * a->a.stride;
-		const uint64_t head = payload_word(a->seq0 + i, 0);
+	for (i = 0; i < a->l.ops; i++, ha++, hb++) {
+		const uint32_t off = slot * a->l.s.stride;
+		const uint64_t head = payload_word(a->l.seq0 + i, 0);
 
-		payload_store_head(a->a.src + off, head, a->bytes);
-		payload_store_head(a->b.src + off, head, a->bytes);
+		payload_store_head(a->l.s.src + off, head, a->l.bytes);
+		payload_store_head(a->r.s.src + off, head, a->l.bytes);
 		r.status = proxy_round(a, ha, hb, head, off, stamp, big);
 		if (r.status == DEV_OK)
-			r.status = wait_counter(&a->va, ha + 1, a->deadline_ticks, &r);
+			r.status = wait_counter(&a->va, ha + 1, a->l.deadline_ticks, &r);
 		if (r.status == DEV_OK)
-			r.status = wait_counter(&a->vb, hb + 1, a->deadline_ticks, &r);
+			r.status = wait_counter(&a->vb, hb + 1, a->l.deadline_ticks, &r);
 		if (r.status != DEV_OK)
 			break;
 		t[2 * i] = stamp[0];
 		t[2 * i + 1] = stamp[1];
-		if (++slot == a->a.count)
+		if (++slot == a->l.s.count)
 			slot = 0;
 	}
 	dev_st8b(a->va.head, ha);
 	dev_st8b(a->vb.head, hb);
-	dev_result_close(&r, a->result, i, 2, t, a->stamps, baseline);
+	dev_result_close(&r, a->l.result, i, 2, t, a->l.stamps, baseline);
 }
 
 DEV_KERNEL(proxy_put_plain, struct proxy_args, proxy_loop(a, 0))

@@ -14,25 +14,59 @@ const char *const put_order_names[ORDER_COUNT] = {
 	"none", "gpu-fence", "gpu-fence-dbrec", "gpu-release", "threadfence2", "sys-release", "sys-fence",
 };
 
-int put_prepare(struct put *p)
+static void put_slots(const struct put *p, enum end from, struct dev_slots *s)
+{
+	const struct endpoint *me = &p->env->end[from], *peer = &p->env->end[!from];
+
+	s->src = me->src;
+	s->laddr = (uint64_t)(uintptr_t)me->src;
+	s->raddr = peer->dst_addr;
+	s->lkey = me->src_mr->lkey;
+	s->rkey = peer->dst_rkey;
+	s->stride = p->slots.stride;
+	s->count = p->slots.ops;
+}
+
+int put_prepare(struct put *p, struct dev_launch *l)
 {
 	struct env *e = p->env;
 	int err;
 
 	p->slots.ops = p->ops;
 	p->slots.seq0 = e->next_seq;
-	e->next_seq += p->slots.ops;
+	e->next_seq += p->ops;
 	OUR_TRY(slots_fill(e, END_A, &p->slots), err, out);
 	OUR_TRY(rig_poison(e, END_B, &p->slots), err, out);
 	if (p->rtt) {
 		OUR_TRY(slots_fill(e, END_B, &p->slots), err, out);
 		OUR_TRY(rig_poison(e, END_A, &p->slots), err, out);
 	}
+	if (l) {
+		put_slots(p, END_A, &l->s);
+		l->bytes = p->slots.bytes;
+		l->ops = p->ops;
+		l->seq0 = p->slots.seq0;
+		l->deadline_ticks = p->deadline_ticks;
+		l->stamps = e->stamps;
+		l->result = e->result;
+	}
 out:
 	return err;
 }
 
-int put_check(struct put *p, enum end to)
+uint8_t *put_flag(const struct put *p, enum end at)
+{
+	return p->env->end[at].dst + (p->slots.bytes > 8 ? DATA_BYTES : 0);
+}
+
+void put_reply(const struct put *p, struct dev_reply *r)
+{
+	put_slots(p, END_B, &r->s);
+	r->flag_a = put_flag(p, END_A);
+	r->flag_b = put_flag(p, END_B);
+}
+
+static int check_end(struct put *p, enum end to)
 {
 	uint64_t bad;
 	int err = rig_bad(p->env, to, &p->slots, &bad);
@@ -47,22 +81,11 @@ int put_check(struct put *p, enum end to)
 	return 0;
 }
 
-void put_slots(const struct put *p, enum end from, struct dev_slots *s)
+int put_check(struct put *p)
 {
-	const struct endpoint *me = &p->env->end[from], *peer = &p->env->end[!from];
+	int err = check_end(p, END_B);
 
-	s->src = me->src;
-	s->laddr = (uint64_t)(uintptr_t)me->src;
-	s->raddr = peer->dst_addr;
-	s->lkey = me->src_mr->lkey;
-	s->rkey = peer->dst_rkey;
-	s->stride = p->slots.stride;
-	s->count = p->slots.ops;
-}
-
-uint8_t *put_flag(const struct put *p, enum end at)
-{
-	return p->env->end[at].dst + (p->slots.bytes > 8 ? DATA_BYTES : 0);
+	return err || !p->rtt ? err : check_end(p, END_A);
 }
 
 static int launch_error(struct put *p)
@@ -76,7 +99,25 @@ static int launch_error(struct put *p)
 		       p->slots.ops, r->syndrome & 0xff, nic_syndrome(r->syndrome), r->syndrome >> 8 & 0xff);
 }
 
-int put_launch(struct put *p, const struct dev_kernel *k, const void *args, double *wall_ns)
+/* How a launch ended.  A litmus case whose NIC met a work request that was not there yet has found something: the puts
+ * before it count. */
+static int launch_outcome(struct put *p)
+{
+	const struct dev_result *r = p->env->result;
+
+	p->c->puts += r->at;
+	p->c->rerings += r->rerings;
+	p->env->count.rerings += r->rerings;
+	if (r->status == DEV_OK)
+		return 0;
+	if (!p->c->litmus || r->status != DEV_ERROR_CQE || !r->at)
+		return launch_error(p);
+	p->c->violations++;
+	p->slots.ops = r->at;
+	return -EAGAIN;
+}
+
+int put_launch(struct put *p, bool by_sm, const struct dev_kernel *k, const void *args, double *wall_ns)
 {
 	struct env *e = p->env;
 	uint64_t t0, t1;
@@ -91,17 +132,10 @@ int put_launch(struct put *p, const struct dev_kernel *k, const void *args, doub
 	if (err)
 		return err;
 	*wall_ns = clock_ns(&e->host_clock, t1 - t0);
-	p->c->puts += e->result->at;
-	p->c->rerings += e->result->rerings;
-	e->count.rerings += e->result->rerings;
-	if (e->result->status == DEV_OK)
-		return 0;
-	if (!p->c->litmus || e->result->status != DEV_ERROR_CQE || !e->result->at)
-		return launch_error(p);
-	/* The NIC met a work request that was not there yet: what the litmus test is for.  What came before counts. */
-	p->c->violations++;
-	p->slots.ops = e->result->at;
-	return -EAGAIN;
+	err = launch_outcome(p);
+	if (err)
+		rig_pair_broken(e, by_sm);
+	return err && err != -EAGAIN ? err : put_check(p);
 }
 
 /* The SM clock's rate during this very launch, from the clock that all SMs share: an SM clock moves with load. */

@@ -47,14 +47,15 @@ int put_case_add(struct case_list *l, const struct env *env, const char *bench, 
 int put_opts_check(const struct opts *o);
 extern const char *const put_order_names[ORDER_COUNT];
 
-/* For the paths. */
-int put_prepare(struct put *p);			   /* new seq0, source filled, destination poisoned */
-int put_check(struct put *p, enum end to);	   /* every byte at `to`; counts errors in the case; -EBADMSG */
-void put_slots(const struct put *p, enum end from, struct dev_slots *s);
-uint8_t *put_flag(const struct put *p, enum end at); /* where the SM polls: the first slot, or the flag word if big */
-/* Run kernel k with args and read p->env->result; errors of the launch in words.  -EAGAIN: a litmus case lost its queue
- * pair; the puts before that count (slots.ops says how many) and the pair must be opened anew.  wall_ns: launch to sync return. */
-int put_launch(struct put *p, const struct dev_kernel *k, const void *args, double *wall_ns);
+/* For the paths.  A new launch: source filled, destination poisoned, *l told (NULL: nobody). */
+int put_prepare(struct put *p, struct dev_launch *l);
+/* Every byte that was put is compared; errors are counted in the case.  -EBADMSG, but not of a litmus case. */
+int put_check(struct put *p);
+void put_reply(const struct put *p, struct dev_reply *r);
+uint8_t *put_flag(const struct put *p, enum end at); /* where a side polls: the first slot, or the flag word if big */
+/* Run kernel k and check what arrived.  An error has its sentence, and the pair (of the SM or of the CPU) is opened anew at
+ * the next rig_pair.  slots.ops says how many puts have samples.  wall_ns: launch to sync return. */
+int put_launch(struct put *p, bool by_sm, const struct dev_kernel *k, const void *args, double *wall_ns);
 /* Samples of one launch of single-direction puts, from stamps and result. */
 int put_samples(struct put *p, struct batch *b, bool stamped, double wall_ns);
 int put_rtt_samples(struct put *p, struct batch *b);
