@@ -232,19 +232,7 @@ const char *env_nature(const struct env *e)
 	return e->virtual_nic || !sm_is_gpu(e->sm) ? "virtual" : "hardware";
 }
 
-int env_self_test(struct env *e, char *why, size_t n)
+int env_self_test(struct env *e, const char *path)
 {
-	static const char *const paths[] = { "gpu", "proxy", "host" };
-	int err;
-
-	for (unsigned i = 0; i < sizeof paths / sizeof *paths; i++) {
-		if (i == 0 && !e->nics[0]->mlx5)
-			continue; /* its cases are waived with this reason */
-		err = put_self_test(e, paths[i]);
-		if (err) {
-			snprintf(why, n, "self-test of the %s path: %s", paths[i], err_last());
-			return err;
-		}
-	}
-	return 0;
+	return put_self_test(e, path);
 }

@@ -19,6 +19,6 @@ const char *env_nature(const struct env *e); /* "hardware" or "virtual" */
 /* The rank that only serves (rank 1 of a pair): answer the other rank until it ends; 1 when this rank did, 0 when it is
  * the one that measures, -errno. */
 int env_serve(struct env *e);
-/* One put of each path, data checked, before any timing.  Fails with the path's name and the reason in `why`. */
-int env_self_test(struct env *e, char *why, size_t n);
+/* One put of a path (gpu, proxy, host), data checked, before any timing. */
+int env_self_test(struct env *e, const char *path);
 #endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * fake.c: a bench with known samples that drives the whole chain in the tests; `list` does not show it.
+ *
+ * Times:     nothing: value i of batch b is (i mod 100) + 1 + b/1000, so every statistic is known beforehand
+ * Path:      none
+ * Clock:     none; step 1 ns
+ * Includes:  what the option `fake` asks for: a failing case, a waived case, batches that take time
+ * Lies when: it is taken for a measurement
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "case.h"
+#include "engine.h"
+#include "err.h"
+#include "opt.h"
+
+#define SAMPLES 100u
+#define SLOW_MS 50
+
+enum fake_kind { FAKE_GOOD, FAKE_FAILS, FAKE_WAIVED, FAKE_SLOW, FAKE_KINDS };
+static const char *const kinds[FAKE_KINDS] = { "good", "fails", "waived", "slow" };
+
+static int fake_cases(const struct opts *o, const struct env *env, struct case_list *out)
+{
+	const char *want[OPT_LIST_MAX];
+	size_t n = opts_list(o, "fake", want);
+
+	(void)env;
+	for (size_t i = 0; i < n; i++) {
+		struct case_desc *c = case_add(out);
+
+		if (!c)
+			return err_say(-ENOMEM, "no memory for the list of cases");
+		snprintf(c->id, sizeof c->id, "fake/%s", want[i]);
+		c->bench = "fake";
+		c->path = "none";
+		c->size_bytes = 8;
+		c->main_metric = "put_completion";
+		c->nature = "virtual";
+		c->ordering = c->inlined = c->queue = c->cq = c->dbrec = c->data = c->doorbell = c->completion = c->endpoints =
+			c->sm = "";
+		c->step_ns = 1;
+		for (int k = 0; k < FAKE_KINDS; k++)
+			if (!strcmp(want[i], kinds[k]))
+				c->arg = kinds[k];
+		if (c->arg == kinds[FAKE_WAIVED]) {
+			c->status = CASE_WAIVED;
+			snprintf(c->reason, sizeof c->reason, "waived because the test asks for it");
+		}
+	}
+	return 0;
+}
+
+static int fake_open(struct env *env, struct case_desc *c, void **state)
+{
+	(void)env;
+	*state = c;
+	return 0;
+}
+
+static int fake_batch(void *state, struct batch *b)
+{
+	const struct timespec nap = { 0, SLOW_MS * 1000000L };
+	struct case_desc *c = state;
+	double *v = batch_series(b, "put_completion", SAMPLES), *wall = batch_series(b, "wall", 1),
+	       *rest = batch_series(b, "unaccounted", 1);
+
+	if (!v || !wall || !rest)
+		return err_say(-ENOMEM, "no memory for samples");
+	if (c->arg == kinds[FAKE_FAILS] && b->index == 3)
+		return err_say(-EIO, "failed because the test asks for it");
+	if (c->arg == kinds[FAKE_SLOW])
+		nanosleep(&nap, NULL);
+	for (unsigned i = 0; i < SAMPLES; i++)
+		v[i] = i + 1 + b->index / 1000.0;
+	wall[0] = 100;
+	rest[0] = 1;
+	c->puts += SAMPLES;
+	return 0;
+}
+
+static void fake_close(void *state)
+{
+	(void)state;
+}
+
+const struct bench bench_fake = {
+	.name = "fake",
+	.question = NULL,
+	.uses = "fake",
+	.cases = fake_cases,
+	.open = fake_open,
+	.batch = fake_batch,
+	.close = fake_close,
+};

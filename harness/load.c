@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * load.c: strict reading of run.json and samples.csv.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "err.h"
+#include "load.h"
+
+#define SAMPLES_HEADER "case_id,metric,size_bytes,batch,seq,warmup,value_ns"
+#define FIELDS 7u
+
+unsigned load_split(char *line, char *field[], unsigned max)
+{
+	unsigned n = 0;
+
+	while (n < max) {
+		field[n++] = line;
+		line = strchr(line, ',');
+		if (!line)
+			return n;
+		*line++ = 0;
+	}
+	return max + 1;
+}
+
+static struct load_series *series_of(struct load *l, const char *case_id, const char *metric)
+{
+	/* Samples come in runs of one series: the newest are looked at first. */
+	for (size_t i = l->n; i-- > 0;)
+		if (!strcmp(l->v[i].metric, metric) && !strcmp(l->v[i].case_id, case_id))
+			return &l->v[i];
+	if (l->n == l->cap) {
+		size_t cap = l->cap ? 2 * l->cap : 64;
+		struct load_series *v = realloc(l->v, cap * sizeof *v);
+
+		if (!v)
+			return NULL;
+		l->v = v;
+		l->cap = cap;
+	}
+	memset(&l->v[l->n], 0, sizeof *l->v);
+	snprintf(l->v[l->n].case_id, sizeof l->v->case_id, "%s", case_id);
+	snprintf(l->v[l->n].metric, sizeof l->v->metric, "%s", metric);
+	return &l->v[l->n++];
+}
+
+static int append(struct load_series *s, double v, uint32_t batch)
+{
+	if (s->n == s->cap) {
+		size_t cap = s->cap ? 2 * s->cap : 256;
+		double *nv = realloc(s->v, cap * sizeof *nv);
+		uint32_t *nb;
+
+		if (!nv)
+			return -ENOMEM;
+		s->v = nv;
+		nb = realloc(s->batch, cap * sizeof *nb);
+		if (!nb)
+			return -ENOMEM;
+		s->batch = nb;
+		s->cap = cap;
+	}
+	if (!s->n || s->batch[s->n - 1] != batch)
+		s->batches++;
+	s->v[s->n] = v;
+	s->batch[s->n++] = batch;
+	return 0;
+}
+
+static bool whole_number(const char *s, uint64_t *out)
+{
+	char *end;
+
+	if (*s < '0' || *s > '9')
+		return false;
+	errno = 0;
+	*out = strtoull(s, &end, 10);
+	return !*end && !errno;
+}
+
+/* One line without its newline; 0, or -EBADMSG (malformed), or -ENOMEM. */
+static int take_line(struct load *l, char *line)
+{
+	char *f[FIELDS + 1], *end;
+	uint64_t size, batch, seq, warmup;
+	struct load_series *s;
+	double v;
+
+	if (load_split(line, f, FIELDS) != FIELDS || !*f[0] || !*f[1])
+		return -EBADMSG;
+	if (!whole_number(f[2], &size) || !whole_number(f[3], &batch) || !whole_number(f[4], &seq) ||
+	    !whole_number(f[5], &warmup) || warmup > 1 || batch > UINT32_MAX)
+		return -EBADMSG;
+	v = strtod(f[6], &end);
+	if (end == f[6] || *end || !isfinite(v))
+		return -EBADMSG;
+	s = series_of(l, f[0], f[1]);
+	if (!s)
+		return -ENOMEM;
+	s->size_bytes = size;
+	l->lines++;
+	return warmup ? 0 : append(s, v, (uint32_t)batch);
+}
+
+static int read_samples(struct load *l, const char *dir)
+{
+	char path[4096], *line = NULL;
+	size_t cap = 0, at = 1;
+	ssize_t n;
+	FILE *f;
+	int err = 0;
+
+	snprintf(path, sizeof path, "%s/samples.csv", dir);
+	f = fopen(path, "r");
+	if (!f)
+		return err_say(-errno, "%s: %s", path, strerror(errno));
+	n = getline(&line, &cap, f);
+	if (n < 0 || strcmp(line, SAMPLES_HEADER "\n"))
+		err = err_say(-EBADMSG, "%s:1: the first line is not '%s'", path, SAMPLES_HEADER);
+	while (!err && (n = getline(&line, &cap, f)) >= 0) {
+		bool whole = n && line[n - 1] == '\n';
+
+		at++;
+		if (!whole && !l->complete) {
+			l->cut = true;
+			break;
+		}
+		if (whole)
+			line[n - 1] = 0;
+		err = whole ? take_line(l, line) : -EBADMSG;
+		if (err)
+			err_say(err, "%s:%zu: %s", path, at, whole ? "malformed line" : "the file is cut in the middle of a line");
+	}
+	free(line);
+	fclose(f);
+	return err;
+}
+
+static double number_of(const json_t *o, const char *key)
+{
+	return json_number_value(json_object_get(o, key));
+}
+
+static int summarise(struct load *l)
+{
+	uint64_t seed = (uint64_t)json_integer_value(json_object_get(l->run, "seed"));
+
+	for (size_t i = 0; i < l->n; i++) {
+		struct load_series *s = &l->v[i];
+		double step = 0;
+		size_t k;
+		json_t *c;
+
+		json_array_foreach(json_object_get(l->run, "cases"), k, c)
+			if (!strcmp(json_string_value(json_object_get(c, "id")), s->case_id))
+				step = number_of(c, "step_ns");
+		if (s->n) {
+			int err = stats_summarise(s->v, s->batch, s->n, step, seed, &s->stats);
+
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+static int read_run(struct load *l, const char *dir)
+{
+	char path[4096];
+	json_error_t e;
+	size_t k;
+	json_t *c;
+
+	snprintf(path, sizeof path, "%s/run.json", dir);
+	l->run = json_load_file(path, 0, &e);
+	if (!l->run)
+		return err_say(e.line < 0 ? -ENOENT : -EBADMSG, "%s:%d: %s", path, e.line, e.text);
+	if (!json_is_object(l->run) || !json_is_array(json_object_get(l->run, "cases")) ||
+	    !json_is_string(json_object_get(l->run, "schema")))
+		return err_say(-EBADMSG, "%s: no result of putscope (no schema, or no cases)", path);
+	json_array_foreach(json_object_get(l->run, "cases"), k, c)
+		if (!json_is_string(json_object_get(c, "id")) || !json_is_string(json_object_get(c, "path")))
+			return err_say(-EBADMSG, "%s: case %zu has no id or no path", path, k);
+	l->complete = json_is_true(json_object_get(l->run, "complete"));
+	return 0;
+}
+
+int load_open(struct load **out, const char *dir, enum load_mode mode)
+{
+	struct load *l = calloc(1, sizeof *l);
+	int err;
+
+	*out = NULL;
+	if (!l)
+		return err_say(-ENOMEM, "no memory for %s", dir);
+	OUR_TRY(read_run(l, dir), err, out);
+	if (mode == LOAD_WRITER)
+		l->complete = true; /* the writer's own file must be whole */
+	OUR_TRY(read_samples(l, dir), err, out);
+	OUR_TRY(summarise(l), err, out);
+	*out = l;
+	return 0;
+out:
+	load_close(l);
+	return err;
+}
+
+void load_close(struct load *l)
+{
+	if (!l)
+		return;
+	for (size_t i = 0; i < l->n; i++) {
+		free(l->v[i].v);
+		free(l->v[i].batch);
+	}
+	free(l->v);
+	json_decref(l->run);
+	free(l);
+}
+
+const struct load_series *load_find(const struct load *l, const char *case_id, const char *metric)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (!strcmp(l->v[i].case_id, case_id) && !strcmp(l->v[i].metric, metric))
+			return &l->v[i];
+	return NULL;
+}

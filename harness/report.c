@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * report.c: `putscope report`: the tables of a result folder, made anew from its samples.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "err.h"
+#include "load.h"
+#include "report_json.h"
+
+#define USAGE "usage: putscope report DIR [--json] [--methods]"
+
+static const char *str(const json_t *c, const char *key)
+{
+	const char *s = json_string_value(json_object_get(c, key));
+
+	return s ? s : "";
+}
+
+static void print_ns(double v, int width)
+{
+	if (isnan(v))
+		printf("%*s", width, "-");
+	else
+		printf("%*.0f", width, v);
+}
+
+static bool is_component(const char *metric)
+{
+	for (unsigned i = 0; i < COMPONENT_COUNT; i++)
+		if (!strcmp(metric, component_names[i]))
+			return true;
+	return false;
+}
+
+static bool is_baseline(const char *metric)
+{
+	return !strcmp(metric, "timer");
+}
+
+static void print_series(const json_t *c, const struct load_series *s)
+{
+	char interval[48];
+
+	snprintf(interval, sizeof interval, "[%.0f, %.0f]", s->stats.p50_lo, s->stats.p50_hi);
+	printf("  %-6s %9llu  %-16s %-8s %-22s ", str(c, "path"), (unsigned long long)s->size_bytes, str(c, "ordering"),
+	       str(c, "inline"), s->metric);
+	print_ns(s->stats.p50, 9);
+	printf(" %-18s", interval);
+	print_ns(s->stats.p99, 9);
+	print_ns(s->stats.max, 10);
+	printf(" %7zu  %s%s", s->n, str(c, "nature"), json_is_true(json_object_get(c, "oversubscribed")) ? ", oversubscribed" : "");
+	if (json_integer_value(json_object_get(c, "rerings")))
+		printf(", %lld doorbells lost and rung again", (long long)json_integer_value(json_object_get(c, "rerings")));
+	if (json_integer_value(json_object_get(c, "payload_errors")))
+		printf(", %lld payload errors", (long long)json_integer_value(json_object_get(c, "payload_errors")));
+	putchar('\n');
+}
+
+static void print_latencies(const struct load *l)
+{
+	size_t k;
+	json_t *c;
+
+	printf("  %-6s %9s  %-16s %-8s %-22s %9s %-18s%9s%10s %7s  %s\n", "path", "bytes", "ordering", "payload", "metric",
+	       "p50 ns", " 95 % interval", "p99", "max", "n", "nature");
+	json_array_foreach(json_object_get(l->run, "cases"), k, c) {
+		const char *status = str(c, "status");
+
+		for (size_t i = 0; i < l->n; i++)
+			if (!strcmp(l->v[i].case_id, str(c, "id")) && l->v[i].n && !is_component(l->v[i].metric) &&
+			    !is_baseline(l->v[i].metric))
+				print_series(c, &l->v[i]);
+		if (strcmp(status, "ok"))
+			printf("  %-6s %9lld  %s: %s (%s)\n", str(c, "path"),
+			       (long long)json_integer_value(json_object_get(c, "size_bytes")), status, str(c, "reason"), str(c, "id"));
+	}
+}
+
+static void print_components(const struct load *l)
+{
+	bool head = false;
+	size_t k;
+	json_t *c;
+
+	json_array_foreach(json_object_get(l->run, "cases"), k, c) {
+		const struct load_series *wall = load_find(l, str(c, "id"), "wall");
+
+		if (!wall || !wall->n)
+			continue;
+		if (!head)
+			puts("\nComponents of one put, ns (medians over batches; wall = kernel + exposed_comm + cpu_wait + unaccounted)\n"
+			     "  path       bytes  payload       wall    kernel  exposed_comm  cpu_wait  unaccounted  ordering");
+		head = true;
+		printf("  %-6s %9llu  %-8s", str(c, "path"), (unsigned long long)wall->size_bytes, str(c, "inline"));
+		for (unsigned i = 0; i < COMPONENT_COUNT; i++) {
+			static const int widths[] = { 10, 10, 0, 14, 10, 13 };
+			const struct load_series *s = load_find(l, str(c, "id"), component_names[i]);
+
+			if (widths[i])
+				print_ns(s && s->n ? s->stats.p50 : NAN, widths[i]);
+		}
+		printf("  %s\n", str(c, "ordering"));
+	}
+}
+
+static void print_head(const struct load *l, const char *dir)
+{
+	const json_t *rank = json_array_get(json_object_get(l->run, "ranks"), 0);
+
+	printf("putscope %s  %s  seed %lld  %s\n", str(l->run, "putscope"), str(l->run, "start"),
+	       (long long)json_integer_value(json_object_get(l->run, "seed")), dir);
+	printf("host %s, %s, %lld CPUs; SM: %s %s; NIC: %s\n", str(rank, "host"), str(rank, "cpu"),
+	       (long long)json_array_size(json_object_get(rank, "cpus_allowed")), str(json_object_get(rank, "sm"), "kind"),
+	       str(json_object_get(rank, "sm"), "name"), nic_words(rank));
+	if (!l->complete)
+		printf("INCOMPLETE: %s%s\n", str(l->run, "why_incomplete"), l->cut ? "; the last line of samples.csv was cut and left out" : "");
+	putchar('\n');
+}
+
+static void print_methods(const struct load *l)
+{
+	size_t k;
+	json_t *c;
+
+	puts("\nHow each number was made\n"
+	     "  Samples are of single puts. p50: median (Hyndman-Fan 7) of all samples after warm-up, none cut. Interval: 95 %,\n"
+	     "  bootstrap over batches (1000 resamples, fewer beyond 200,000 samples) with the run's seed, never narrower than one\n"
+	     "  timer step on each side. p99.9 only with ten samples beyond it. The cost of reading the clock has been subtracted\n"
+	     "  from each sample; add it back for the raw window. Its own samples are the series 'timer'.");
+	printf("  %-56s %10s %12s  %s\n", "case", "step ns", "overhead ns", "ends at");
+	json_array_foreach(json_object_get(l->run, "cases"), k, c)
+		printf("  %-56s %10.2f %12.2f  %s, %s\n", str(c, "id"), json_number_value(json_object_get(c, "step_ns")),
+		       json_number_value(json_object_get(c, "timer_overhead_ns")), str(c, "completion"), str(c, "endpoints"));
+}
+
+int report_print(const char *dir, bool json, bool methods)
+{
+	struct load *l;
+	int err = load_open(&l, dir, LOAD_READER);
+
+	if (err)
+		return err;
+	if (json) {
+		json_t *j = report_json(l);
+
+		json_dumpf(j, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
+		putchar('\n');
+		json_decref(j);
+	} else {
+		print_head(l, dir);
+		print_latencies(l);
+		print_components(l);
+		if (methods)
+			print_methods(l);
+	}
+	load_close(l);
+	return 0;
+}
+
+int cmd_report(int argc, char **argv)
+{
+	bool json = false, methods = false;
+	const char *dir = NULL;
+	int rc = command_dir(argc, argv, USAGE, &dir, &json, &methods);
+
+	if (rc)
+		return rc - 1;
+	rc = report_print(dir, json, methods);
+	return rc ? command_fail(EXIT_USAGE) : EXIT_DONE;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * virtual.c: choose between the machine's NIC and vcx.  Where a device exists it is used or the run fails.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "err.h"
+#include "nic/nic.h"
+#include "vcx/launch.h"
+#include "virtual.h"
+
+#define SYS_RDMA "/sys/class/infiniband"
+
+static int real_devices(void)
+{
+	DIR *d = opendir(SYS_RDMA);
+	struct dirent *e;
+	int n = 0;
+
+	while (d && (e = readdir(d)))
+		n += e->d_name[0] != '.';
+	if (d)
+		closedir(d);
+	return n;
+}
+
+int virtual_needed(const char *nic)
+{
+	char path[512];
+
+	if (nic_is_virtual())
+		return 0;
+	if (!strcmp(nic, "virtual"))
+		return 1;
+	if (!strcmp(nic, "auto"))
+		return real_devices() == 0;
+	snprintf(path, sizeof path, SYS_RDMA "/%.255s", nic);
+	if (access(path, F_OK))
+		return err_say(-ENODEV, "no RDMA device named %s in " SYS_RDMA " (%d there); see ibv_devices, or use --nic virtual",
+			       nic, real_devices());
+	return 0;
+}
+
+int virtual_check(const char *opt)
+{
+	char why[200];
+
+	return vcx_launch_check(opt, why, sizeof why) ? err_say(-EINVAL, "--vcx %s: %s", opt, why) : 0;
+}
+
+int virtual_start(char **argv, const char **vcx_opts, int n)
+{
+	struct vcx_launch l = { .opts = vcx_opts, .nopts = n };
+
+	fputs("putscope: no ConnectX is used: the NIC is virtual (vcx); every number says so\n", stderr);
+	return vcx_launch(&l, argv);
+}
