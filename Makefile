@@ -82,11 +82,11 @@ $(B)/o/dlink.o: $(CUDA_O)
 $(B)/libputscope.a: $(filter-out $(MAIN_O),$(GCC_O)) $(CUDA_O) $(if $(CUDA_O),$(B)/o/dlink.o)
 	$(Q)rm -f $@; ar rcs $@ $^
 $(B)/putscope: $(MAIN_O) $(filter-out $(MAIN_O),$(GCC_O)) $(CUDA_O) $(if $(CUDA_O),$(B)/o/dlink.o)
-	$(Q)$(CC) $(SANF) -rdynamic -o $@ $^ $(CUDA_LIBS) $(LIBS)
+	$(Q)$(CC) $(SANF) -o $@ $^ $(CUDA_LIBS) $(LIBS)
 $(B)/vcx: $(call o,$(VCX_BIN_C))
 	$(Q)$(CC) $(SANF) -o $@ $^
-$(B)/libvcx.so: $(call o,$(VCX_LIB_C))
-	$(Q)$(CC) $(SANF) -shared -o $@ $^ -ldl -lpthread
+$(B)/libvcx.so: $(call o,$(VCX_LIB_C)) harness/vcx/libvcx.map
+	$(Q)$(CC) $(SANF) -shared -Wl,--version-script=harness/vcx/libvcx.map -o $@ $(filter %.o,$^) -ldl -lpthread
 $(B)/libputscope-mpi.so: $(PLUGIN_MPI_C) $(B)/config.h
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(shell pkg-config --cflags ompi-c) -fPIC -shared -o $@ $< $(shell pkg-config --libs ompi-c)
 

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * vcx.h: what the virtual ConnectX offers to a program that runs under it; found with dlsym(RTLD_DEFAULT, ...).
+ *
+ * vcx is a preload library under the unmodified libibverbs and libmlx5: it plays the uverbs kernel side (ioctl on a
+ * memfd) and the NIC (a thread that polls the doorbell pages, walks work queues, moves bytes and writes CQEs).
+ */
+#ifndef VCX_H
+#define VCX_H
+#include <stddef.h>
+
+/* This process declares that n of its threads spin while they wait, besides the NIC's thread. */
+void vcx_app_spinners(int n);
+/* One step of this process's NIC by the calling thread; 1 if it found work.  Never waits for a lock. */
+int vcx_step(void);
+/* 1 while the spinners of the fabric exceed the CPUs: pollers should call vcx_step or yield. */
+int vcx_polite(void);
+/* The statistics as JSON text, as snprintf: returns the length that is needed. */
+int vcx_stats(char *buf, size_t n);
+#endif
