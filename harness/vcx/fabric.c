@@ -149,8 +149,11 @@ int fabric_attach(void)
 	}
 	if (fab->magic != FABRIC_MAGIC)
 		init(id);
-	if (fd >= 0)
-		syscall(SYS_close, fd); /* drops the file lock as well */
+	if (fd >= 0) {
+		whole.l_type = F_UNLCK; /* the mapping keeps the file, and with it the lock, open */
+		fcntl(fd, F_OFD_SETLK, &whole);
+		syscall(SYS_close, fd);
+	}
 	return join();
 }
 

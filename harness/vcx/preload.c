@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -86,6 +87,28 @@ int channel_new(int *fd)
 int channel_writer(int fd)
 {
 	return kind(fd) == FD_CHANNEL ? writer_of[fd] : -1;
+}
+
+uint32_t channel_take_back(int writer, uint64_t handle)
+{
+	uint32_t taken = 0;
+	int unread = 0, reader = -1;
+	uint64_t event;
+
+	for (unsigned fd = 0; fd < FDS && reader < 0; fd++)
+		if (kind_of[fd] == FD_CHANNEL && writer_of[fd] == writer)
+			reader = (int)fd;
+	if (reader < 0 || syscall(SYS_ioctl, reader, FIONREAD, &unread))
+		return 0;
+	for (; unread >= (int)sizeof event; unread -= (int)sizeof event) {
+		if (read(reader, &event, sizeof event) != sizeof event)
+			break;
+		if (event == handle)
+			taken++;
+		else if (write(writer, &event, sizeof event) != sizeof event) /* another CQ's: to the back of the line */
+			LOG(0, "a completion event was lost");
+	}
+	return taken;
 }
 
 static int open_path(int at, const char *path, int flags, mode_t mode)

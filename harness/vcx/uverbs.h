@@ -23,4 +23,6 @@ int uverbs_new_mr(uint32_t pd, uint64_t host, uint64_t iova, uint64_t len, uint3
 /* Completion channels: the read end is the program's, the write end ours. */
 int channel_new(int *fd);	  /* 0 or errno */
 int channel_writer(int fd);	  /* the write end, -1 when fd is no channel */
+/* Take back what was written for `handle` and not yet read: the number of events. */
+uint32_t channel_take_back(int writer, uint64_t handle);
 #endif

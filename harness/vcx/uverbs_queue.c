@@ -59,7 +59,8 @@ int uverbs_destroy_cq(struct ib_uverbs_ioctl_hdr *h)
 	for (uint32_t k = 0; k < VCX_OBJECTS; k++)
 		if (fab->qps[k].used && fab->qps[k].pid == vcx_me && (fab->qps[k].scq == i || fab->qps[k].rcq == i))
 			return EBUSY;
-	r.comp_events_reported = c->events;
+	/* The kernel counts an event as reported when it is read; ibv_destroy_cq waits until those are acknowledged. */
+	r.comp_events_reported = c->channel < 0 ? 0 : c->events - channel_take_back(c->channel, c->user_handle);
 	c->used = false;
 	ATTR_PUT(h, UVERBS_ATTR_DESTROY_CQ_RESP, r);
 	return 0;
