@@ -41,7 +41,7 @@ ifeq ($(CUDA),1)
 CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 GENCODE ?= $(foreach a,80 90 100,$(if $(findstring compute_$(a),$(shell $(NVCC) --list-gpu-arch 2>/dev/null)),-gencode arch=compute_$(a)$(comma)code=sm_$(a))) \
   -gencode arch=compute_90$(comma)code=compute_90
-NVFLAGS = -std=c++17 -O3 -lineinfo $(GENCODE) -Xcompiler -fno-threadsafe-statics -Xcompiler -Wall -diag-suppress 177
+NVFLAGS = -std=c++17 -O3 -lineinfo $(GENCODE) -Xcompiler -fno-threadsafe-statics -Xcompiler -Wall -diag-suppress 177,550
 CUDA_LIBS := -L$(CUDA_HOME)/lib64 -lcudart_static
 endif
 

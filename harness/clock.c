@@ -59,6 +59,19 @@ static uint64_t step_of(const uint64_t *d, unsigned n)
 	return gap && gap < smallest ? gap : smallest;
 }
 
+void clock_fit_diffs(struct clock_fit *c, const uint64_t *diffs, unsigned n)
+{
+	uint64_t d[READS];
+
+	if (!n)
+		return;
+	n = n < READS ? n : READS;
+	memcpy(d, diffs, n * sizeof *d);
+	qsort(d, n, sizeof *d, by_u64);
+	c->overhead_ns = clock_ns(c, d[n / 2]);
+	c->step_ns = clock_ns(c, step_of(d, n));
+}
+
 void clock_fit_reads(struct clock_fit *c, const uint64_t *ticks, unsigned n)
 {
 	uint64_t d[READS];
@@ -66,11 +79,7 @@ void clock_fit_reads(struct clock_fit *c, const uint64_t *ticks, unsigned n)
 
 	for (unsigned i = 1; i < n && k < READS; i++)
 		d[k++] = ticks[i] - ticks[i - 1];
-	if (!k)
-		return;
-	qsort(d, k, sizeof *d, by_u64);
-	c->overhead_ns = clock_ns(c, d[k / 2]);
-	c->step_ns = clock_ns(c, step_of(d, k));
+	clock_fit_diffs(c, d, k);
 }
 
 /* One correlated reading: the raw clock between two ticks, the tightest of a few tries. */

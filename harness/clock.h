@@ -45,6 +45,8 @@ static inline uint64_t clock_host_ticks(void)
 int clock_fit_host(struct clock_fit *c, unsigned fit_ms);
 /* Step and overhead of any clock from n back-to-back reads in ticks (already measured, GPU ones too). */
 void clock_fit_reads(struct clock_fit *c, const uint64_t *ticks, unsigned n);
+/* The same from n differences of back-to-back reads. */
+void clock_fit_diffs(struct clock_fit *c, const uint64_t *diffs, unsigned n);
 double clock_ns(const struct clock_fit *c, uint64_t ticks); /* a duration */
 uint64_t clock_monotonic_raw_ns(void);
 

@@ -13,6 +13,8 @@
 #include "registry.h"
 #include "stats.h"
 
+#define SAMPLES_MAX_FACTOR 64u /* a case ends at so many times min_samples, however wide its interval */
+
 volatile sig_atomic_t run_stop;
 
 /* A case in work: its main metric's samples are kept to know when to stop. */
@@ -98,12 +100,15 @@ static bool converged(struct engine *e, struct work *w)
 	double target = opts_dbl(e->o, "ci_target") / 100;
 	struct stats s;
 
+	if (w->n >= SAMPLES_MAX_FACTOR * e->min_samples && has_minimum(e, w))
+		return true; /* its interval is shown as it is */
 	if (!has_minimum(e, w) || (w->checked && w->n < w->checked + w->checked / 4))
 		return false;
 	w->checked = w->n;
 	if (stats_summarise(w->v, w->batch, w->n, w->c->step_ns, e->seed, &s))
 		return false;
-	return (s.p50_hi - s.p50_lo) / 2 <= fmax(target * fabs(s.p50), w->c->step_ns);
+	/* An interval is never narrower than a step to each side: asking for less would never end. */
+	return (s.p50_hi - s.p50_lo) / 2 <= 1.001 * fmax(target * fabs(s.p50), w->c->step_ns);
 }
 
 static int one_batch(struct engine *e, struct work *w)

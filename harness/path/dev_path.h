@@ -20,6 +20,9 @@ enum put_order {
 	ORDER_COUNT,
 };
 
+/* Orders of the proxy's enqueue: is the payload made visible inside the window, or was it before the put began? */
+enum proxy_order { PROXY_SETTLED, PROXY_SYS_FENCE, PROXY_ORDERS };
+
 enum dev_status { DEV_OK, DEV_DEADLINE, DEV_ERROR_CQE };
 
 /* What a launch says of itself; written once, at its end. */
@@ -119,7 +122,7 @@ enum rtt_kind { RTT_INLINE, RTT_POINTER, RTT_BIG, RTT_KINDS };
 /* [ordering][inline][stamped]; the _cuda tables are there only in a build with CUDA. */
 extern const struct dev_kernel put_kernels_host[ORDER_COUNT][2][2], put_kernels_cuda[ORDER_COUNT][2][2];
 extern const struct dev_kernel rtt_kernels_host[ORDER_COUNT][RTT_KINDS], rtt_kernels_cuda[ORDER_COUNT][RTT_KINDS];
-extern const struct dev_kernel proxy_kernels_host[2], proxy_kernels_cuda[2]; /* [stamped] */
+extern const struct dev_kernel proxy_kernels_host[PROXY_ORDERS][2], proxy_kernels_cuda[PROXY_ORDERS][2]; /* [order][stamped] */
 extern const struct dev_kernel proxy_rtt_kernels_host[2], proxy_rtt_kernels_cuda[2]; /* [big] */
 extern const struct dev_kernel produce_kernel_host, produce_kernel_cuda;
 #ifdef __cplusplus

@@ -219,6 +219,9 @@ static int proxy_view(struct put *p, enum end end, struct proxy_view *v)
 
 static int proxy_launch(struct put *p, struct batch *b, bool stamped)
 {
+	enum proxy_order order = strcmp(p->c->ordering, "settled") ? PROXY_SYS_FENCE : PROXY_SETTLED;
+	const struct dev_kernel *k = sm_is_gpu(p->env->sm) ? &proxy_kernels_cuda[order][stamped]
+							   : &proxy_kernels_host[order][stamped];
 	struct proxy_args a = { 0 };
 	double wall;
 	int err;
@@ -227,8 +230,7 @@ static int proxy_launch(struct put *p, struct batch *b, bool stamped)
 	OUR_TRY(put_prepare(p, &a.l), err, out);
 	OUR_TRY(proxy_view(p, END_A, &a.v), err, out);
 	worker_go(p->impl, 1);
-	err = put_launch(p, false, sm_is_gpu(p->env->sm) ? &proxy_kernels_cuda[stamped] : &proxy_kernels_host[stamped], &a,
-			 &wall);
+	err = put_launch(p, false, k, &a, &wall);
 	worker_park(p->impl);
 	if (!err)
 		err = put_samples(p, b, stamped, wall);

@@ -4,6 +4,10 @@
  *
  * One producer per ring, so no atomic reserves a slot; the ring is deeper than the puts in flight, so the consumer's
  * progress need not be read before the store.  Validity sits inside the descriptor.
+ *
+ * The descriptor's validity says nothing about the payload: on an H200 one put in some 100,000 carried the old first word
+ * when nothing stood between payload store and descriptor store.  So either a system fence stands there (sys-fence, inside
+ * the window, as on the gpu path), or the payload was visible before the put began (settled: the fence is the producer's).
  */
 #include "path/dev_loop.h"
 
@@ -30,7 +34,7 @@ DEV uint32_t wait_counter(const struct proxy_view *v, uint64_t want, uint64_t de
 	return DEV_OK;
 }
 
-DEV void proxy_loop(const struct proxy_args *a, int stamped)
+DEV void proxy_loop(const struct proxy_args *a, int order, int stamped)
 {
 	DEV_SCRATCH(uint64_t, t, 3 * PUT_OPS_MAX);
 	DEV_SCRATCH(uint64_t, baseline, DEV_BASELINE);
@@ -45,7 +49,11 @@ DEV void proxy_loop(const struct proxy_args *a, int stamped)
 		uint64_t t0, t1 = 0, t2;
 
 		payload_store_head(a->l.s.src + off, payload_word(a->l.seq0 + i, 0), a->l.bytes);
+		if (order == PROXY_SETTLED)
+			dev_fence_sys(); /* SM and worker's NIC: the payload is in memory before the window opens */
 		t0 = dev_clock();
+		if (order == PROXY_SYS_FENCE)
+			dev_fence_sys(); /* SM and worker's NIC: the payload is in memory before the descriptor is valid */
 		enqueue(&a->v, head, off, a->l.bytes, 0);
 		if (stamped)
 			t1 = dev_clock();
@@ -73,6 +81,7 @@ DEV uint32_t proxy_round(const struct proxy_rtt_args *a, uint64_t ha, uint64_t h
 	uint32_t status;
 
 	t[0] = dev_clock();
+	dev_fence_sys(); /* both payloads, before the first descriptor */
 	enqueue(&a->va, ha, off, a->l.bytes, flag);
 	status = dev_wait_flag(a->r.flag_b + flag_off, head, mask, a->l.deadline_ticks);
 	if (status != DEV_OK)
@@ -116,14 +125,16 @@ DEV void proxy_rtt_loop(const struct proxy_rtt_args *a, int big)
 	dev_result_close(&r, a->l.result, i, 2, t, a->l.stamps, baseline);
 }
 
-DEV_KERNEL(proxy_put_plain, struct proxy_args, proxy_loop(a, 0))
-DEV_KERNEL(proxy_put, struct proxy_args, proxy_loop(a, PUT_STAMPED))
+DEV_KERNEL(proxy_settled_plain, struct proxy_args, proxy_loop(a, PROXY_SETTLED, 0))
+DEV_KERNEL(proxy_settled, struct proxy_args, proxy_loop(a, PROXY_SETTLED, PUT_STAMPED))
+DEV_KERNEL(proxy_sys_fence_plain, struct proxy_args, proxy_loop(a, PROXY_SYS_FENCE, 0))
+DEV_KERNEL(proxy_sys_fence, struct proxy_args, proxy_loop(a, PROXY_SYS_FENCE, PUT_STAMPED))
 DEV_KERNEL(proxy_rtt, struct proxy_rtt_args, proxy_rtt_loop(a, 0))
 DEV_KERNEL(proxy_rtt_big, struct proxy_rtt_args, proxy_rtt_loop(a, 1))
 
-DEV_C const struct dev_kernel DEV_NAME(proxy_kernels)[2] = {
-	DEV_ENTRY(proxy_put_plain, struct proxy_args),
-	DEV_ENTRY(proxy_put, struct proxy_args),
+DEV_C const struct dev_kernel DEV_NAME(proxy_kernels)[PROXY_ORDERS][2] = {
+	{ DEV_ENTRY(proxy_settled_plain, struct proxy_args), DEV_ENTRY(proxy_settled, struct proxy_args) },
+	{ DEV_ENTRY(proxy_sys_fence_plain, struct proxy_args), DEV_ENTRY(proxy_sys_fence, struct proxy_args) },
 };
 DEV_C const struct dev_kernel DEV_NAME(proxy_rtt_kernels)[2] = {
 	DEV_ENTRY(proxy_rtt, struct proxy_rtt_args),

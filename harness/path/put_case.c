@@ -65,7 +65,7 @@ int put_case_add(struct case_list *l, const struct env *env, const char *bench, 
 	c->bench = bench;
 	c->path = path;
 	c->size_bytes = bytes;
-	c->ordering = gpu ? ordering : "";
+	c->ordering = strcmp(path, "host") ? ordering : ""; /* a kernel's end orders its stores */
 	c->litmus = gpu && strcmp(ordering, "sys-fence") && strcmp(ordering, "sys-release");
 	c->inlined = inl ? "inline" : "pointer";
 	c->queue = c->cq = c->dbrec = "host";
@@ -75,7 +75,7 @@ int put_case_add(struct case_list *l, const struct env *env, const char *bench, 
 	c->main_metric = metric;
 	c->data = c->endpoints = c->sm = "";
 	c->nature = "virtual";
-	snprintf(c->id, sizeof c->id, "%s/%s%s%s/%s/%s/%llu", bench, path, gpu ? "/" : "", c->ordering, c->inlined, metric,
+	snprintf(c->id, sizeof c->id, "%s/%s%s%s/%s/%s/%llu", bench, path, *c->ordering ? "/" : "", c->ordering, c->inlined, metric,
 		 (unsigned long long)bytes);
 	if (inl && bytes > WQE_INLINE_MAX)
 		waive(c, "more than 28 B do not fit inline in one 64 B work queue entry");

@@ -40,7 +40,8 @@ struct sm_gpu {
 };
 
 struct clock_probe {
-	uint64_t clock[CLOCK_READS], wall[CLOCK_READS];
+	uint64_t clock[CLOCK_READS]; /* differences: a store between two reads would be counted as the clock's step */
+	uint64_t wall[CLOCK_READS];
 	uint64_t clock_first, clock_last, wall_first, wall_last;
 };
 
@@ -49,8 +50,7 @@ static __global__ void clock_kernel(struct clock_probe *p, uint64_t span_ns)
 {
 	uint64_t w0, c0, w, c;
 
-	for (unsigned i = 0; i < CLOCK_READS; i++)
-		p->clock[i] = dev_clock();
+	dev_timer_baseline(p->clock, CLOCK_READS);
 	for (unsigned i = 0; i < CLOCK_READS; i++)
 		p->wall[i] = dev_wall();
 	w = dev_wall();
@@ -255,7 +255,7 @@ static int gpu_clocks(struct sm *sm, struct clock_fit *clock, struct clock_fit *
 	wall->ns_per_tick = 1.0;
 	wall->drift_ppm = NAN;
 	wall->bound_ns = NAN;
-	clock_fit_reads(clock, p.clock, CLOCK_READS);
+	clock_fit_diffs(clock, p.clock, CLOCK_READS);
 	clock_fit_reads(wall, p.wall, CLOCK_READS);
 	if (fabs(clock->drift_ppm) > 1000.0)
 		clock->warning = "the SM clock moved by more than 0.1 % between two fits: it is not settled";
