@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "err.h"
 #include "path/put.h"
@@ -97,11 +98,14 @@ out:
 static int meet_peer(struct env *e)
 {
 	struct serve_msg m = { .what = SERVE_HELLO };
+	char here[64] = "";
 	int err;
 
 	if (e->ranks.count == 1 || e->ranks.rank != 0)
 		return 0;
 	err = serve_ask(e, &m);
+	if (!err && e->virtual_nic && (gethostname(here, sizeof here - 1) || strncmp(here, m.host, sizeof here)))
+		return err_say(-EINVAL, "rank 1 runs on %s: the virtual NIC joins ranks of one host only", m.host);
 	e->end[END_B].dst_addr = m.dst_addr;
 	e->end[END_B].dst_rkey = m.dst_rkey;
 	return err;

@@ -23,14 +23,13 @@
 #include "registry.h"
 #include "virtual.h"
 
-#define VCX_OPTS_MAX 64
 #define BENCHES_MAX 16
 
 struct run {
 	struct opts *o;
 	const char *config;
 	bool json, needs_env;
-	const char *vcx[VCX_OPTS_MAX];
+	const char *vcx[VIRTUAL_OPTS_MAX];
 	int vcx_n;
 	const struct bench *bench[BENCHES_MAX];
 	unsigned bench_n;
@@ -95,8 +94,8 @@ static int parse(struct run *r, int argc, char **argv)
 				r->json = true;
 			else if (c == 'k')
 				err = set_pair(r->o, optarg, where);
-			else if (c == 'v' && r->vcx_n == VCX_OPTS_MAX)
-				err = err_say(-EINVAL, "more than %d --vcx options", VCX_OPTS_MAX);
+			else if (c == 'v' && r->vcx_n == VIRTUAL_OPTS_MAX)
+				err = err_say(-EINVAL, "more than %d --vcx options", VIRTUAL_OPTS_MAX);
 			else if (c == 'v')
 				err = virtual_check(r->vcx[r->vcx_n++] = optarg);
 			else

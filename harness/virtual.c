@@ -3,6 +3,7 @@
  */
 #include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "err.h"
@@ -49,9 +50,30 @@ int virtual_check(const char *opt)
 	return vcx_launch_check(opt, why, sizeof why) ? err_say(-EINVAL, "--vcx %s: %s", opt, why) : 0;
 }
 
+/* Ranks of one launch on one host share a fabric by themselves: a file named after the launch. */
+static bool shared_fabric(char *opt, size_t size, const char **vcx_opts, int n)
+{
+	const char *all = getenv("OMPI_COMM_WORLD_SIZE"), *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE"),
+		   *name = getenv("PMIX_NAMESPACE");
+
+	if (!all || !here || !name || atoi(all) < 2 || strcmp(all, here) || strchr(name, '/'))
+		return false;
+	for (int i = 0; i < n; i++)
+		if (!strncmp(vcx_opts[i], "fabric=", 7))
+			return false;
+	snprintf(opt, size, "fabric=" VCX_SHARED_FABRIC "%u-%.100s", (unsigned)geteuid(), name);
+	return true;
+}
+
 int virtual_start(char **argv, const char **vcx_opts, int n)
 {
-	struct vcx_launch l = { .opts = vcx_opts, .nopts = n };
+	const char *opts[VIRTUAL_OPTS_MAX + 1];
+	struct vcx_launch l = { .opts = opts, .nopts = n };
+	char fabric[200];
+
+	memcpy(opts, vcx_opts, (size_t)n * sizeof *opts);
+	if (shared_fabric(fabric, sizeof fabric, vcx_opts, n))
+		opts[l.nopts++] = fabric;
 
 	fputs("putscope: no ConnectX is used: the NIC is virtual (vcx); every number says so\n", stderr);
 	return vcx_launch(&l, argv);

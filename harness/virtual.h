@@ -6,7 +6,8 @@
 
 /* nic: the option's value.  1: this process must start itself under vcx; 0: go on as it is; -ENODEV: no such device. */
 int virtual_needed(const char *nic);
-/* Run argv again under vcx with these KEY=VALUE options; the exit status of that run. */
+#define VIRTUAL_OPTS_MAX 64
+/* Run argv again under vcx with these KEY=VALUE options (at most VIRTUAL_OPTS_MAX); the exit status of that run. */
 int virtual_start(char **argv, const char **vcx_opts, int n);
 /* Is KEY=VALUE an option of vcx?  0 or -EINVAL. */
 int virtual_check(const char *opt);

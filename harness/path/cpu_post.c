@@ -12,6 +12,8 @@ void cpu_post_init(struct cpu_post *c, const struct put *p, enum end from)
 	const struct endpoint *me = &p->env->end[from], *peer = &p->env->end[!from];
 
 	memset(c, 0, sizeof *c);
+	if (!p->pair[from])
+		return; /* that endpoint is the other rank's */
 	c->qp = p->pair[from]->qp;
 	c->cq = p->pair[from]->cq;
 	c->src = (uint64_t)(uintptr_t)me->src;

@@ -104,6 +104,31 @@ static void clean_home(const char *home)
 		closedir(d);
 }
 
+/* Fabric files that ranks of a launch shared and a kill left behind. */
+static void clean_shared(void)
+{
+	DIR *d = opendir(VCX_SHARED_DIR);
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		char path[600];
+		struct stat s;
+		int fd;
+
+		if (strncmp(e->d_name, VCX_SHARED_NAME, sizeof VCX_SHARED_NAME - 1))
+			continue;
+		snprintf(path, sizeof path, "%s/%.300s", VCX_SHARED_DIR, e->d_name);
+		fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+		if (fd < 0)
+			continue;
+		if (!fstat(fd, &s) && S_ISREG(s.st_mode) && s.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB))
+			unlink(path);
+		close(fd);
+	}
+	if (d)
+		closedir(d);
+}
+
 /* The lock is held before it bears its name, so that nobody takes the folder for a dead one. */
 static int hold_lock(struct launch *l)
 {
@@ -119,6 +144,7 @@ static int make_folder(struct launch *l)
 {
 	for (unsigned i = 0; i < sizeof homes / sizeof *homes; i++)
 		clean_home(homes[i]);
+	clean_shared();
 	for (unsigned i = 0; i < sizeof homes / sizeof *homes; i++) {
 		snprintf(l->dir, sizeof l->dir, "%s/" PREFIX "XXXXXX", homes[i]);
 		if (mkdtemp(l->dir))

@@ -8,6 +8,11 @@
 #define VCX_LAUNCH_H
 #include <stddef.h>
 
+/* Fabric files by this name belong to nobody once no launcher holds them, and are removed. */
+#define VCX_SHARED_DIR "/dev/shm"
+#define VCX_SHARED_NAME "vcxfabric-"
+#define VCX_SHARED_FABRIC VCX_SHARED_DIR "/" VCX_SHARED_NAME
+
 struct vcx_launch {
 	const char **opts; /* KEY=VALUE, or a bare flag; checked */
 	int nopts;
