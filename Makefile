@@ -27,9 +27,9 @@ CLIENT_C   :=   # verbs programs that the tests run under vcx
 PLUGIN_MPI_C := # libputscope-mpi.so, loaded only under an MPI launcher
 include $(sort $(wildcard */*.mk */*/*.mk))
 
+comma  := ,
 WARN   := -Wall -Wextra -Wundef -Wshadow -Wstrict-prototypes -Wno-missing-field-initializers $(if $(WERROR),-Werror)
 SANF   := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
-comma  := ,
 CPPFLAGS += -D_GNU_SOURCE -I$(B) -I. -Iharness
 CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) $(SANF) $(if $(filter x86_64,$(shell uname -m)),-mcx16 -msse4.1) $(shell pkg-config --cflags jansson inih 2>/dev/null)

@@ -68,6 +68,7 @@ int serve_loop(struct env *e)
 	struct serve_msg m;
 	int err;
 
+	sm_spinners(0, e->virtual_nic, false); /* this rank sleeps between requests */
 	do {
 		OUR_TRY(ranks_recv(&e->ranks, &m, sizeof m), err, out);
 		if (m.magic != MAGIC)

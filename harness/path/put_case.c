@@ -33,6 +33,8 @@ static unsigned spinners(const struct env *e, const char *path)
 	unsigned sm = sm_is_gpu(e->sm) ? 0 : 1;
 	unsigned n = !strcmp(path, "gpu") ? sm : !strcmp(path, "proxy") ? sm + 1 : 1;
 
+	if (e->virtual_nic && e->ranks.count == 2)
+		n++; /* the other rank's virtual NIC runs on this host too */
 	return n + e->virtual_nic;
 }
 

@@ -16,6 +16,7 @@
 volatile int sm_crowded;
 static int (*nic_step)(void);          /* vcx_step, when the virtual NIC is loaded */
 static void (*nic_spinners)(int);      /* vcx_app_spinners */
+static int (*nic_polite)(void);        /* vcx_polite: other processes of its fabric spin too */
 static bool pin_on;
 static cpu_set_t allowed;
 static unsigned allowed_count;
@@ -176,6 +177,7 @@ static void spin_init(void)
 	}
 	allowed_count = (unsigned)CPU_COUNT(&allowed);
 	*(void **)&nic_step = dlsym(RTLD_DEFAULT, "vcx_step");
+	*(void **)&nic_polite = dlsym(RTLD_DEFAULT, "vcx_polite");
 	*(void **)&nic_spinners = dlsym(RTLD_DEFAULT, "vcx_app_spinners");
 }
 
@@ -204,11 +206,11 @@ bool sm_spinners(unsigned ours, bool virtual_nic, bool pin)
 	bool crowded;
 
 	spin_once();
-	crowded = ours + (virtual_nic ? 1 : 0) > allowed_count;
-	sm_crowded = crowded;
-	pin_on = pin && !crowded;
 	if (nic_spinners)
 		nic_spinners((int)ours);
+	crowded = ours + (virtual_nic ? 1 : 0) > allowed_count || (nic_polite && nic_polite());
+	sm_crowded = crowded;
+	pin_on = pin && !crowded;
 	return crowded;
 }
 
