@@ -131,7 +131,7 @@ static const char *tsc_warning(void)
 
 int clock_fit_host(struct clock_fit *c, unsigned fit_ms)
 {
-	uint64_t ticks[READS], width;
+	uint64_t diffs[READS], width;
 	double first;
 
 	memset(c, 0, sizeof *c);
@@ -142,9 +142,13 @@ int clock_fit_host(struct clock_fit *c, unsigned fit_ms)
 		return err_say(-EIO, "the host's tick counter does not move");
 	c->drift_ppm = (c->ns_per_tick - first) / first * 1e6;
 	c->bound_ns = (double)width * c->ns_per_tick / 2;
-	for (unsigned i = 0; i < READS; i++)
-		ticks[i] = clock_host_ticks();
-	clock_fit_reads(c, ticks, READS);
+	/* As in a timed window: two reads with nothing between, the store after. */
+	for (unsigned i = 0; i < READS; i++) {
+		uint64_t t0 = clock_host_ticks(), t1 = clock_host_ticks();
+
+		diffs[i] = t1 - t0;
+	}
+	clock_fit_diffs(c, diffs, READS);
 	c->warning = tsc_warning();
 	if (!c->warning && fabs(c->drift_ppm) > DRIFT_WARN_PPM)
 		c->warning = "the tick counter drifts against CLOCK_MONOTONIC_RAW: two fits differ by more than 50 ppm";

@@ -39,6 +39,8 @@ struct engine {
 	double start_s, budget_s;
 	uint64_t seed;
 	uint32_t warmup, min_batches;
+	struct case_list *l;
+	bool changed; /* a case was opened or ended since run.json was written */
 	size_t min_samples;
 	bool terminal;
 };
@@ -53,7 +55,7 @@ static void finish(struct engine *e, struct work *w, enum case_status s, const c
 	w->c->status = s;
 	if (why)
 		snprintf(w->c->reason, sizeof w->c->reason, "%s", why);
-	w->done = true;
+	w->done = e->changed = true;
 	e->live--;
 	if (w->open)
 		w->bench->close(w->state);
@@ -119,6 +121,7 @@ static int one_batch(struct engine *e, struct work *w)
 	if (!w->open) {
 		failed = w->bench->open(e->env, w->c, &w->state);
 		w->open = !failed;
+		e->changed = true;
 	}
 	if (!failed)
 		failed = w->bench->batch(w->state, &b);
@@ -167,7 +170,10 @@ static int one_round(struct engine *e, uint32_t *order, uint64_t *rng)
 		if (err)
 			return err;
 	}
-	return 0;
+	if (!e->changed)
+		return 0;
+	e->changed = false; /* a kill from here on leaves a run.json that knows what these cases are */
+	return record_write(e->r, e->l, NULL, now_s() - e->start_s, false, false, RECORD_RUNNING);
 }
 
 static void wind_up(struct engine *e)
@@ -191,7 +197,7 @@ static void wind_up(struct engine *e)
 
 int engine_run(struct env *env, const struct opts *o, struct case_list *l, struct record *r, double budget_s)
 {
-	struct engine e = { .env = env, .o = o, .r = r, .start_s = now_s(), .budget_s = budget_s,
+	struct engine e = { .env = env, .o = o, .r = r, .l = l, .start_s = now_s(), .budget_s = budget_s,
 			    .seed = (uint64_t)opts_int(o, "seed"), .warmup = (uint32_t)opts_int(o, "warmup"),
 			    .min_batches = (uint32_t)opts_int(o, "min_batches"),
 			    .min_samples = (size_t)opts_int(o, "min_samples"), .terminal = isatty(STDERR_FILENO) };

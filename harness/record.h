@@ -12,6 +12,8 @@
 
 #define RECORD_SCHEMA "putscope-run"
 #define RECORD_VERSION 1
+/* Why a run is incomplete, as long as it has not said better. */
+#define RECORD_RUNNING "the run did not come to its end: it is still going on, or was killed"
 
 struct record;
 

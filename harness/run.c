@@ -235,8 +235,7 @@ static int measure(struct run *r)
 	int err, status;
 
 	self_tests(r);
-	err = record_write(r->record, &r->cases, NULL, 0, false, false,
-			   "the run did not come to its end: it is still going on, or was killed");
+	err = record_write(r->record, &r->cases, NULL, 0, false, false, RECORD_RUNNING);
 	if (!err)
 		err = engine_run(r->env, r->o, &r->cases, r->record, budget);
 	if (run_stop)
