@@ -45,7 +45,8 @@ struct case_desc {
 	bool litmus;            /* an order that promises the NIC nothing: its losses are the finding, not a failure */
 	bool oversubscribed;    /* spinners > CPUs: unpinned, every poll yields */
 	const char *main_metric; /* the one whose interval decides when to stop */
-	enum case_status status;
+	enum case_status status; /* CASE_OK also while it waits its turn: see done */
+	bool done;               /* the engine has ended with it */
 	char reason[256];       /* why waived or failed */
 	double step_ns;         /* step of the clock behind the samples */
 	double timer_overhead_ns; /* already subtracted from each sample; 0 until measured */

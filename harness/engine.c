@@ -55,7 +55,7 @@ static void finish(struct engine *e, struct work *w, enum case_status s, const c
 	w->c->status = s;
 	if (why)
 		snprintf(w->c->reason, sizeof w->c->reason, "%s", why);
-	w->done = e->changed = true;
+	w->done = w->c->done = e->changed = true;
 	e->live--;
 	if (w->open)
 		w->bench->close(w->state);

@@ -254,8 +254,15 @@ int record_write(struct record *r, const struct case_list *l, json_t *evidence, 
 	json_t *j = json_copy(r->head), *cases = json_array();
 	int err;
 
-	for (size_t i = 0; i < l->n; i++)
-		json_array_append_new(cases, record_case_json(&l->v[i]));
+	for (size_t i = 0; i < l->n; i++) {
+		struct case_desc c = l->v[i];
+
+		if (!complete && c.status == CASE_OK && !c.done) {
+			c.status = CASE_INCOMPLETE;
+			snprintf(c.reason, sizeof c.reason, "%s", "still being measured when this was written");
+		}
+		json_array_append_new(cases, record_case_json(&c));
+	}
 	json_object_set_new(j, "complete", json_boolean(complete));
 	json_object_set_new(j, "why_incomplete", word(why_incomplete));
 	json_object_set_new(j, "duration_s", json_real(duration_s));

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Where the time of a batch goes, over size: kernel, exposed communication, CPU wait, the rest.
+"""Where the time of a put goes (mean of its batch), over size: kernel, exposed communication, CPU wait, the rest.
 
 Each bar stacks the p50 of the disjoint parts; the short line across it is the p50 of wall.  Medians
 need not add up, so line and bar may differ a little.  Bars are in time where all walls are alike,
@@ -39,7 +39,7 @@ def draw(run, width=None, size=None, only=()):
     notes += [f"not measured: {text}" for text in pick.not_measured(run, only)]
     rows = [r for _, bars in panels for _, wall, parts in bars for r in (wall, *parts.values())]
     title = f"at {style.bytes_text(sizes[0])}" if len(sizes) == 1 else "over message size"
-    return style.finish(fig, run, f"Components of a batch {title}",
+    return style.finish(fig, run, f"Components of a put {title}",
                         [run.cases[wall.case_id] for wall in walls], rows, key(found), notes)
 
 
@@ -62,7 +62,7 @@ def draw_panels(panels, width, xlabel):
     if share:
         axes[0, 0].set_yticks(range(0, 101, 25))
     for ax in axes[:, 0]:
-        ax.set_ylabel("share of wall (%)" if share else f"time of one batch ({name})")
+        ax.set_ylabel("share of wall (%)" if share else f"time of one put ({name})")
     return fig
 
 

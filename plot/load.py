@@ -133,13 +133,13 @@ class Run:
 
     # What stands under every figure.
     def facts(self):
-        """git describe, GPU and NIC of the run; None where run.json does not say."""
+        """Version, GPU and NIC of rank 0; None where run.json does not say."""
         rank = first(self.meta, "ranks.0") or {}
-        gpu, nic = (first(self.meta, k) or first(rank, k) for k in ("gpu", "nic"))
-        return {"git": first(self.meta, "git_describe", "git.describe", "git", "version"),
-                "gpu": name_of(gpu, "name"),
-                "nic": name_of(nic, "device", "name"),
-                "nic_nature": nic.get("nature") if isinstance(nic, dict) else None}
+        sm, nic = first(rank, "sm") or {}, first(rank, "nics.0") or {}
+        nature = {True: "virtual", False: "hardware"}.get(nic.get("virtual"))
+        return {"git": first(self.meta, "putscope"),
+                "gpu": sm.get("name") if sm.get("kind") == "gpu" else None,
+                "nic": nic.get("device"), "nic_nature": nature}
 
 
 def read_json(path):
@@ -174,9 +174,7 @@ def cases_of(meta, path):
 
 
 def says_incomplete(meta):
-    """True when the run says of itself that it did not reach its end."""
-    return (meta.get("status") in ("incomplete", "running", "interrupted")
-            or meta.get("complete") is False or meta.get("incomplete") is True)
+    return meta.get("complete") is not True
 
 
 def read_csv(path, columns, incomplete, says):
@@ -260,9 +258,3 @@ def first(tree, *paths):
         if at not in (None, "", {}, []):
             return at
     return None
-
-
-def name_of(thing, *keys):
-    if isinstance(thing, dict):
-        return first(thing, *keys)
-    return thing if isinstance(thing, str) else None

@@ -19,6 +19,7 @@ struct put {
 	uint32_t ops;		 /* puts of one launch */
 	struct slots slots;	 /* of the launch in hand */
 	uint64_t deadline_ticks; /* of the SM clock */
+	bool overhead_known;	 /* the case's timer overhead was taken from its first launch */
 	struct nic_qp *pair[END_COUNT];
 	void *impl; /* the path's own */
 };

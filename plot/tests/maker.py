@@ -56,10 +56,14 @@ def summary_row(key, v):
             quantile(v, .99) if n >= 100 else "", quantile(v, .999) if n >= 10000 else "", v[-1]]
 
 
+def rank(gpu=None, nic="mlx5_0", virtual=True):
+    sm = {"kind": "gpu", "name": gpu} if gpu else {"kind": "host-thread"}
+    return {"rank": 0, "sm": sm, "nics": [{"device": nic, "virtual": virtual}]}
+
+
 def meta(cases, **more):
-    m = {"schema": {"name": "putscope.run", "version": 1}, "git_describe": "synthetic", "seed": 1,
-         "status": "complete", "gpu": None, "nic": {"device": "mlx5_0", "nature": "virtual"},
-         "cases": cases}
+    m = {"schema": "putscope-run", "version": 1, "putscope": "synthetic", "seed": 1, "complete": True,
+         "ranks": [rank()], "cases": cases}
     m.update(more)
     return m
 

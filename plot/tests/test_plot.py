@@ -137,7 +137,7 @@ def test_components_at_one_size_share_a_panel(tmp_path):
     run, fig = drawn(fig_components, maker.write(tmp_path / "r", [maker.case(p, 8) for p in
                                                                  ("gpu", "proxy")]))
     ax, = fig.axes
-    assert ax.get_ylabel() == "time of one batch (µs)"
+    assert ax.get_ylabel() == "time of one put (µs)"
     assert [t.get_text() for t in ax.get_xticklabels()] == ["gpu", "proxy"]
     assert ax.patches[0].get_height() == pytest.approx(run.row("put/gpu/8", "kernel", 8).p50 / 1000)
 
@@ -208,13 +208,13 @@ def test_natures_are_told_apart(tmp_path):
     cases = [maker.case("gpu", 8, nature="hardware", sm="gpu"), maker.case("proxy", 8, sm="gpu")]
     said = texts(drawn(fig_paths, maker.write(tmp_path / "mixed", cases))[1])
     assert "virtual NIC · hardware and virtual mixed" in said and "host SM" not in said
-    said = texts(drawn(fig_paths, maker.write(tmp_path / "hw", cases[:1], gpu={"name": "GPU X"},
-                                              nic={"device": "mlx5_2", "nature": "hardware"}))[1])
+    said = texts(drawn(fig_paths, maker.write(tmp_path / "hw", cases[:1],
+                                              ranks=[maker.rank("GPU X", "mlx5_2", False)]))[1])
     assert "\nhardware" in said and "virtual" not in said and "GPU: GPU X; NIC: mlx5_2" in said
 
 
 def test_a_host_sm_on_a_real_nic_is_not_called_a_virtual_nic(tmp_path):
-    folder = maker.write(tmp_path / "r", [maker.case("gpu", 8)], nic={"device": "m", "nature": "hardware"})
+    folder = maker.write(tmp_path / "r", [maker.case("gpu", 8)], ranks=[maker.rank(None, "m", False)])
     said = texts(drawn(fig_paths, folder)[1])
     assert "host SM" in said and "virtual NIC" not in said
 
@@ -388,4 +388,4 @@ def test_reading_alone_needs_no_matplotlib(whole):
 def test_maker_is_repeatable(tmp_path):
     a, b = (maker.write(tmp_path / d, FEW[:1]) for d in "ab")
     assert (a / "samples.csv").read_bytes() == (b / "samples.csv").read_bytes()
-    assert json.loads((a / "run.json").read_text())["git_describe"] == "synthetic"
+    assert json.loads((a / "run.json").read_text())["putscope"] == "synthetic"
