@@ -13,7 +13,7 @@
 #include "registry.h"
 #include "stats.h"
 
-#define SAMPLES_MAX_FACTOR 64u /* a case ends at so many times min_samples, however wide its interval */
+#define SAMPLES_MAX_FACTOR 16u /* a case ends at so many times min_samples, however wide its interval */
 
 volatile sig_atomic_t run_stop;
 

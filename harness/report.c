@@ -79,6 +79,78 @@ static void print_latencies(const struct load *l)
 	}
 }
 
+/* ---- the three paths side by side, under equal semantics ---- */
+static const char *const paths[] = { "gpu", "proxy", "host" };
+#define PATHS (sizeof paths / sizeof *paths)
+
+/* The series of this path, size, payload and metric whose order is a system-scope one (or needs none). */
+static const struct load_series *find_equal(const struct load *l, const char *path, json_int_t bytes, const char *inlined,
+					    const char *metric)
+{
+	size_t k;
+	json_t *c;
+
+	json_array_foreach(json_object_get(l->run, "cases"), k, c) {
+		const struct load_series *s;
+
+		if (strcmp(str(c, "path"), path) || json_integer_value(json_object_get(c, "size_bytes")) != bytes ||
+		    strcmp(str(c, "inline"), inlined) || (*str(c, "ordering") && strcmp(str(c, "ordering"), "sys-fence")))
+			continue;
+		s = load_find(l, str(c, "id"), metric);
+		if (s && s->n)
+			return s;
+	}
+	return NULL;
+}
+
+static void print_equal_row(const struct load *l, json_int_t bytes, const char *inlined, const char *metric, bool *head)
+{
+	const struct load_series *s[PATHS];
+	unsigned found = 0;
+
+	for (unsigned p = 0; p < PATHS; p++)
+		found += (s[p] = find_equal(l, paths[p], bytes, inlined, metric)) != NULL;
+	if (found < 2)
+		return;
+	if (!*head)
+		printf("Paths side by side: p50 ns (p99), same payload, order at system scope\n  %9s  %-8s %-16s %22s %22s %22s\n", "bytes",
+		       "payload", "metric", paths[0], paths[1], paths[2]);
+	*head = true;
+	printf("  %9lld  %-8s %-16s", (long long)bytes, inlined, metric);
+	for (unsigned p = 0; p < PATHS; p++) {
+		char text[64] = "-";
+
+		if (s[p] && isnan(s[p]->stats.p99))
+			snprintf(text, sizeof text, "%.0f", s[p]->stats.p50);
+		else if (s[p])
+			snprintf(text, sizeof text, "%.0f (%.0f)", s[p]->stats.p50, s[p]->stats.p99);
+		printf(" %22s", text);
+	}
+	putchar('\n');
+}
+
+static void print_side_by_side(const struct load *l)
+{
+	static const char *const metrics[] = { "issue", "put_completion", "rtt" };
+	const json_t *cases = json_object_get(l->run, "cases");
+	bool head = false;
+	size_t k, m;
+	json_t *c, *d;
+
+	json_array_foreach(cases, k, c) {
+		json_int_t bytes = json_integer_value(json_object_get(c, "size_bytes"));
+		bool seen = false;
+
+		json_array_foreach(cases, m, d)
+			seen |= m < k && json_integer_value(json_object_get(d, "size_bytes")) == bytes &&
+				!strcmp(str(d, "inline"), str(c, "inline"));
+		for (unsigned i = 0; !seen && i < sizeof metrics / sizeof *metrics; i++)
+			print_equal_row(l, bytes, str(c, "inline"), metrics[i], &head);
+	}
+	if (head)
+		putchar('\n');
+}
+
 static void print_components(const struct load *l)
 {
 	bool head = false;
@@ -151,6 +223,7 @@ int report_print(const char *dir, bool json, bool methods)
 		json_decref(j);
 	} else {
 		print_head(l, dir);
+		print_side_by_side(l);
 		print_latencies(l);
 		print_components(l);
 		if (methods)
