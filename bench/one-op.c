@@ -10,35 +10,42 @@
 #include "path/put.h"
 
 /* The gpu path takes the chosen orderings; the proxy has its own two; the host path needs none. */
-static int add_path(const struct opts *o, const struct env *env, struct case_list *out, const char *path, uint64_t bytes,
-		    bool inl)
+static int add_path(const struct opts *o, const struct env *env, struct case_list *out,
+		    const char *path, uint64_t bytes, bool inl)
 {
-	const char *orders[OPT_LIST_MAX] = { "settled", "sys-fence" };
-	size_t n = !strcmp(path, "gpu") ? opts_list(o, "orderings", orders) : !strcmp(path, "proxy") ? 2 : 1;
+	const char *orders[OPT_LIST_MAX] = {"settled", "sys-fence"};
+	size_t n = !strcmp(path, "gpu")	    ? opts_list(o, "orderings", orders)
+		   : !strcmp(path, "proxy") ? 2
+					    : 1;
 	int err = 0;
 
 	for (size_t i = 0; i < n && !err; i++)
-		err = put_case_add(out, env, "one-op", path, "put_completion", bytes, orders[i], inl);
+		err = put_case_add(out, env, "one-op", path, "put_completion", bytes,
+				   orders[i], inl);
 	return err;
 }
 
-static int one_op_cases(const struct opts *o, const struct env *env, struct case_list *out)
+static int one_op_cases(const struct opts *o, const struct env *env,
+			struct case_list *out)
 {
 	const char *paths[OPT_LIST_MAX], *payloads[OPT_LIST_MAX];
-	size_t path_n = opts_list(o, "paths", paths), payload_n = opts_list(o, "payload", payloads);
+	size_t path_n = opts_list(o, "paths", paths),
+	       payload_n = opts_list(o, "payload", payloads);
 	const struct opt_sizes *sizes = opts_sizes(o, "sizes");
 	int err = put_opts_check(o);
 
 	for (size_t s = 0; s < sizes->n; s++)
 		for (size_t p = 0; p < path_n; p++)
 			for (size_t k = 0; k < payload_n && !err; k++)
-				err = add_path(o, env, out, paths[p], sizes->v[s], !strcmp(payloads[k], "inline"));
+				err = add_path(o, env, out, paths[p], sizes->v[s],
+					       !strcmp(payloads[k], "inline"));
 	return err;
 }
 
 const struct bench bench_one_op = {
 	.name = "one-op",
-	.question = "one put: seven orderings, inline and pointer; which are safe, what each costs",
+	.question =
+		"one put: seven orderings, inline and pointer; which are safe, what each costs",
 	.uses = "paths sizes ops orderings payload",
 	.needs_env = true,
 	.cases = one_op_cases,

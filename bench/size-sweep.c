@@ -9,9 +9,10 @@
  */
 #include "path/put.h"
 
-static int size_sweep_cases(const struct opts *o, const struct env *env, struct case_list *out)
+static int size_sweep_cases(const struct opts *o, const struct env *env,
+			    struct case_list *out)
 {
-	static const char *const metrics[] = { "put_completion", "rtt" };
+	static const char *const metrics[] = {"put_completion", "rtt"};
 	const char *paths[OPT_LIST_MAX];
 	size_t n = opts_list(o, "paths", paths);
 	const struct opt_sizes *sizes = opts_sizes(o, "sizes");
@@ -20,14 +21,16 @@ static int size_sweep_cases(const struct opts *o, const struct env *env, struct 
 	for (unsigned m = 0; m < 2; m++)
 		for (size_t p = 0; p < n; p++)
 			for (size_t s = 0; s < sizes->n && !err; s++)
-				err = put_case_add(out, env, "size-sweep", paths[p], metrics[m], sizes->v[s], "sys-fence",
+				err = put_case_add(out, env, "size-sweep", paths[p],
+						   metrics[m], sizes->v[s], "sys-fence",
 						   false);
 	return err;
 }
 
 const struct bench bench_size_sweep = {
 	.name = "size-sweep",
-	.question = "issue, completion, round trip and components over message size, on each path",
+	.question =
+		"issue, completion, round trip and components over message size, on each path",
 	.uses = "paths sizes ops",
 	.needs_env = true,
 	.cases = size_sweep_cases,

@@ -8,7 +8,7 @@
 
 const char *case_status_name(enum case_status s)
 {
-	static const char *const names[] = { "ok", "waived", "failed", "incomplete" };
+	static const char *const names[] = {"ok", "waived", "failed", "incomplete"};
 
 	return names[s];
 }

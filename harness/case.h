@@ -19,39 +19,40 @@ struct opts;
 struct env;
 
 enum case_status { CASE_OK, CASE_WAIVED, CASE_FAILED, CASE_INCOMPLETE };
-const char *case_status_name(enum case_status s); /* "ok", "waived", "failed", "incomplete" */
+const char *
+case_status_name(enum case_status s); /* "ok", "waived", "failed", "incomplete" */
 
 /* All the semantics of a case.  Strings are static or owned by the case list; "" or 0 = does not apply. */
 struct case_desc {
-	char id[96];            /* BENCH/PATH/...: unique in a run, the spelling used everywhere */
+	char id[96]; /* BENCH/PATH/...: unique in a run, the spelling used everywhere */
 	const char *bench;
-	const char *path;       /* gpu, proxy, host, none */
+	const char *path; /* gpu, proxy, host, none */
 	uint64_t size_bytes;
-	const char *ordering;   /* none, gpu-fence, ... sys-fence */
-	const char *inlined;    /* inline, pointer */
-	const char *queue;      /* host, gpu: where the send queue lies */
+	const char *ordering; /* none, gpu-fence, ... sys-fence */
+	const char *inlined;  /* inline, pointer */
+	const char *queue;    /* host, gpu: where the send queue lies */
 	const char *cq;
 	const char *dbrec;
-	const char *data;       /* host, gpu: where source and destination lie */
-	const char *doorbell;   /* db */
+	const char *data;	/* host, gpu: where source and destination lie */
+	const char *doorbell;	/* db */
 	const char *completion; /* cqe, counter, flag, cq-event ... */
-	const char *endpoints;  /* loopback, across, nodes */
-	const char *sm;         /* gpu, host-thread */
-	const char *nature;     /* hardware, virtual */
+	const char *endpoints;	/* loopback, across, nodes */
+	const char *sm;		/* gpu, host-thread */
+	const char *nature;	/* hardware, virtual */
 	uint32_t qps;
-	uint32_t batch;         /* WQEs per doorbell */
-	uint32_t signalled;     /* one signalled WQE every so many */
-	uint32_t spinners;      /* threads that spin at once, the virtual NIC's included */
-	bool litmus;            /* an order that promises the NIC nothing: its losses are the finding, not a failure */
-	bool oversubscribed;    /* spinners > CPUs: unpinned, every poll yields */
+	uint32_t batch;	    /* WQEs per doorbell */
+	uint32_t signalled; /* one signalled WQE every so many */
+	uint32_t spinners;  /* threads that spin at once, the virtual NIC's included */
+	bool litmus; /* an order that promises the NIC nothing: its losses are the finding, not a failure */
+	bool oversubscribed;	 /* spinners > CPUs: unpinned, every poll yields */
 	const char *main_metric; /* the one whose interval decides when to stop */
 	enum case_status status; /* CASE_OK also while it waits its turn: see done */
-	bool done;               /* the engine has ended with it */
-	char reason[256];       /* why waived or failed */
-	double step_ns;         /* step of the clock behind the samples */
+	bool done;		 /* the engine has ended with it */
+	char reason[256];	 /* why waived or failed */
+	double step_ns;		 /* step of the clock behind the samples */
 	double timer_overhead_ns; /* already subtracted from each sample; 0 until measured */
 	uint64_t puts, payload_errors, rerings, violations; /* counted by the bench */
-	const void *arg;        /* the bench's own, static */
+	const void *arg;				    /* the bench's own, static */
 };
 
 struct case_list {
@@ -65,7 +66,7 @@ void case_list_free(struct case_list *l);
 /* One metric's samples of one batch. */
 struct series {
 	const char *metric; /* static */
-	double *ns;         /* nanoseconds; rates for rate_* and goodput_* */
+	double *ns;	    /* nanoseconds; rates for rate_* and goodput_* */
 	size_t n;
 };
 #define BATCH_SERIES_MAX 24
@@ -83,7 +84,7 @@ struct bench {
 	const char *name;
 	const char *question; /* one line for `list` */
 	const char *uses;     /* option keys it reads, separated by spaces */
-	bool needs_env;       /* false: no NIC and no SM is opened for it */
+	bool needs_env;	      /* false: no NIC and no SM is opened for it */
 	/* List the cases for these options; cases that cannot run here are CASE_WAIVED with the reason. */
 	int (*cases)(const struct opts *o, const struct env *env, struct case_list *out);
 	/* Make ready; *state is handed to batch and close.  -errno fails this case only. */

@@ -87,7 +87,8 @@ static void pair(uint64_t *ticks, uint64_t *ns, uint64_t *width)
 {
 	*width = UINT64_MAX;
 	for (int i = 0; i < 32; i++) {
-		uint64_t a = clock_host_ticks(), t = clock_monotonic_raw_ns(), b = clock_host_ticks();
+		uint64_t a = clock_host_ticks(), t = clock_monotonic_raw_ns(),
+			 b = clock_host_ticks();
 
 		if (b - a >= *width)
 			continue;
@@ -100,7 +101,7 @@ static void pair(uint64_t *ticks, uint64_t *ns, uint64_t *width)
 static double rate_over(unsigned ms, uint64_t *width)
 {
 	uint64_t t0, n0, w0, t1, n1, w1;
-	struct timespec nap = { ms / 1000, (long)(ms % 1000) * 1000000 };
+	struct timespec nap = {ms / 1000, (long)(ms % 1000) * 1000000};
 
 	pair(&t0, &n0, &w0);
 	nanosleep(&nap, NULL);
@@ -151,6 +152,7 @@ int clock_fit_host(struct clock_fit *c, unsigned fit_ms)
 	clock_fit_diffs(c, diffs, READS);
 	c->warning = tsc_warning();
 	if (!c->warning && fabs(c->drift_ppm) > DRIFT_WARN_PPM)
-		c->warning = "the tick counter drifts against CLOCK_MONOTONIC_RAW: two fits differ by more than 50 ppm";
+		c->warning =
+			"the tick counter drifts against CLOCK_MONOTONIC_RAW: two fits differ by more than 50 ppm";
 	return 0;
 }

@@ -14,12 +14,12 @@ extern "C" {
 #endif
 
 struct clock_fit {
-	const char *name;    /* tsc, cntvct, clock64, globaltimer, monotonic_raw */
+	const char *name; /* tsc, cntvct, clock64, globaltimer, monotonic_raw */
 	double ns_per_tick;
-	double step_ns;      /* smallest non-zero difference seen */
-	double overhead_ns;  /* median of back-to-back reads */
-	double drift_ppm;    /* against CLOCK_MONOTONIC_RAW over the fit window; NAN if not measured */
-	double bound_ns;     /* error bound of one correlation with the host clock; NAN if not measured */
+	double step_ns;	    /* smallest non-zero difference seen */
+	double overhead_ns; /* median of back-to-back reads */
+	double drift_ppm; /* against CLOCK_MONOTONIC_RAW over the fit window; NAN if not measured */
+	double bound_ns; /* error bound of one correlation with the host clock; NAN if not measured */
 	const char *warning; /* NULL, or why not to trust it (TSC not invariant ...) */
 };
 

@@ -29,12 +29,13 @@ int command_status(int err)
 	}
 }
 
-int command_dir(int argc, char **argv, const char *usage, const char **dir, bool *json, bool *methods)
+int command_dir(int argc, char **argv, const char *usage, const char **dir, bool *json,
+		bool *methods)
 {
-	static const struct option longs[] = { { "json", no_argument, NULL, 'j' },
-					       { "methods", no_argument, NULL, 'm' },
-					       { "help", no_argument, NULL, 'h' },
-					       { 0 } };
+	static const struct option longs[] = {{"json", no_argument, NULL, 'j'},
+					      {"methods", no_argument, NULL, 'm'},
+					      {"help", no_argument, NULL, 'h'},
+					      {0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {

@@ -14,6 +14,7 @@ int command_fail(int status);
 /* Exit status for a failed call: absent or malformed is usage, anything else a refusal. */
 int command_status(int err);
 /* `DIR [--json]` of report and check; 0, or an exit status + 1 to return (help included). */
-int command_dir(int argc, char **argv, const char *usage, const char **dir, bool *json, bool *methods);
+int command_dir(int argc, char **argv, const char *usage, const char **dir, bool *json,
+		bool *methods);
 int report_print(const char *dir, bool json, bool methods);
 #endif

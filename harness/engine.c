@@ -13,7 +13,8 @@
 #include "registry.h"
 #include "stats.h"
 
-#define SAMPLES_MAX_FACTOR 16u /* a case ends at so many times min_samples, however wide its interval */
+#define SAMPLES_MAX_FACTOR \
+	16u /* a case ends at so many times min_samples, however wide its interval */
 
 volatile sig_atomic_t run_stop;
 
@@ -79,7 +80,8 @@ static int keep(struct work *w, const struct batch *b)
 			w->v = v ? v : w->v;
 			w->batch = id ? id : w->batch;
 			if (!v || !id)
-				return err_say(-ENOMEM, "no memory for the samples of %s", w->c->id);
+				return err_say(-ENOMEM, "no memory for the samples of %s",
+					       w->c->id);
 			w->cap = cap;
 		}
 		for (size_t i = 0; i < x->n; i++) {
@@ -110,12 +112,13 @@ static bool converged(struct engine *e, struct work *w)
 	if (stats_summarise(w->v, w->batch, w->n, w->c->step_ns, e->seed, &s))
 		return false;
 	/* An interval is never narrower than a step to each side: asking for less would never end. */
-	return (s.p50_hi - s.p50_lo) / 2 <= 1.001 * fmax(target * fabs(s.p50), w->c->step_ns);
+	return (s.p50_hi - s.p50_lo) / 2 <=
+	       1.001 * fmax(target * fabs(s.p50), w->c->step_ns);
 }
 
 static int one_batch(struct engine *e, struct work *w)
 {
-	struct batch b = { .index = w->index, .warmup = w->index < e->warmup };
+	struct batch b = {.index = w->index, .warmup = w->index < e->warmup};
 	int err = 0, failed = 0;
 
 	if (!w->open) {
@@ -144,8 +147,9 @@ static void progress(const struct engine *e, const struct case_desc *c)
 	double left = e->budget_s - (now_s() - e->start_s);
 
 	if (e->terminal)
-		fprintf(stderr, "\r\033[K%zu of %zu cases done, at most %.0f s left: %.60s", e->n - e->live, e->n,
-			left > 0 ? left : 0, c->id);
+		fprintf(stderr,
+			"\r\033[K%zu of %zu cases done, at most %.0f s left: %.60s",
+			e->n - e->live, e->n, left > 0 ? left : 0, c->id);
 }
 
 static bool time_is_up(const struct engine *e)
@@ -172,8 +176,10 @@ static int one_round(struct engine *e, uint32_t *order, uint64_t *rng)
 	}
 	if (!e->changed)
 		return 0;
-	e->changed = false; /* a kill from here on leaves a run.json that knows what these cases are */
-	return record_write(e->r, e->l, NULL, now_s() - e->start_s, false, false, RECORD_RUNNING);
+	e->changed =
+		false; /* a kill from here on leaves a run.json that knows what these cases are */
+	return record_write(e->r, e->l, NULL, now_s() - e->start_s, false, false,
+			    RECORD_RUNNING);
 }
 
 static void wind_up(struct engine *e)
@@ -186,21 +192,31 @@ static void wind_up(struct engine *e)
 		if (w->done)
 			continue;
 		if (has_minimum(e, w) && !run_stop) {
-			finish(e, w, CASE_OK, NULL); /* its interval is wider than the target: it is shown as it is */
+			finish(e, w, CASE_OK,
+			       NULL); /* its interval is wider than the target: it is shown as it is */
 			continue;
 		}
 		snprintf(why, sizeof why, "%s after %u batches and %zu samples of %s",
-			 run_stop ? "interrupted" : "time was spent (--time)", w->counted, w->n, w->c->main_metric);
+			 run_stop ? "interrupted" : "time was spent (--time)", w->counted,
+			 w->n, w->c->main_metric);
 		finish(e, w, CASE_INCOMPLETE, why);
 	}
 }
 
-int engine_run(struct env *env, const struct opts *o, struct case_list *l, struct record *r, double budget_s)
+int engine_run(struct env *env, const struct opts *o, struct case_list *l,
+	       struct record *r, double budget_s)
 {
-	struct engine e = { .env = env, .o = o, .r = r, .l = l, .start_s = now_s(), .budget_s = budget_s,
-			    .seed = (uint64_t)opts_int(o, "seed"), .warmup = (uint32_t)opts_int(o, "warmup"),
-			    .min_batches = (uint32_t)opts_int(o, "min_batches"),
-			    .min_samples = (size_t)opts_int(o, "min_samples"), .terminal = isatty(STDERR_FILENO) };
+	struct engine e = {.env = env,
+			   .o = o,
+			   .r = r,
+			   .l = l,
+			   .start_s = now_s(),
+			   .budget_s = budget_s,
+			   .seed = (uint64_t)opts_int(o, "seed"),
+			   .warmup = (uint32_t)opts_int(o, "warmup"),
+			   .min_batches = (uint32_t)opts_int(o, "min_batches"),
+			   .min_samples = (size_t)opts_int(o, "min_samples"),
+			   .terminal = isatty(STDERR_FILENO)};
 	uint64_t rng = e.seed;
 	uint32_t *order = calloc(l->n + 1, sizeof *order);
 	int err = 0;
@@ -212,7 +228,8 @@ int engine_run(struct env *env, const struct opts *o, struct case_list *l, struc
 	}
 	for (size_t i = 0; i < l->n; i++)
 		if (l->v[i].status == CASE_OK)
-			e.w[e.n++] = (struct work){ .c = &l->v[i], .bench = registry_find(l->v[i].bench) };
+			e.w[e.n++] = (struct work){.c = &l->v[i],
+						   .bench = registry_find(l->v[i].bench)};
 	e.live = e.n;
 	while (e.live && !err && !run_stop && !time_is_up(&e))
 		err = one_round(&e, order, &rng);

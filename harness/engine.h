@@ -11,9 +11,11 @@
 struct env;
 struct opts;
 
-extern volatile sig_atomic_t run_stop; /* set by SIGINT and SIGTERM: end after the batch in hand */
+extern volatile sig_atomic_t
+	run_stop; /* set by SIGINT and SIGTERM: end after the batch in hand */
 
 /* Measure every case that is CASE_OK; each ends ok, failed (with its reason) or incomplete.  budget_s bounds the whole.
  * 0, or -errno when nothing more can be recorded. */
-int engine_run(struct env *env, const struct opts *o, struct case_list *l, struct record *r, double budget_s);
+int engine_run(struct env *env, const struct opts *o, struct case_list *l,
+	       struct record *r, double budget_s);
 #endif

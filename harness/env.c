@@ -29,7 +29,9 @@ static int parse_gpu(const char *text, int *gpu)
 	errno = 0;
 	v = strtol(text, &end, 10);
 	if (errno || *end || end == text || v < 0 || v > 1024)
-		return err_say(-EINVAL, "gpu '%s' is neither auto, none, nor a device number", text);
+		return err_say(-EINVAL,
+			       "gpu '%s' is neither auto, none, nor a device number",
+			       text);
 	*gpu = (int)v;
 	return 0;
 }
@@ -45,19 +47,24 @@ static int open_nics(struct env *e, const struct opts *o)
 	int err;
 
 	if (!n && !named)
-		return err_say(-ENODEV, "no RDMA device: load the driver of the NIC, or run with --nic virtual");
+		return err_say(
+			-ENODEV,
+			"no RDMA device: load the driver of the NIC, or run with --nic virtual");
 	err = nic_open(&e->nics[0], first);
 	if (err)
 		return err;
 	e->nic_count = 1;
-	if (e->ranks.count == 2 || !strcmp(ends, "loopback") || (!strcmp(ends, "auto") && !e->virtual_nic))
+	if (e->ranks.count == 2 || !strcmp(ends, "loopback") ||
+	    (!strcmp(ends, "auto") && !e->virtual_nic))
 		return 0;
 	while (second < n && !strcmp(names[second], first))
 		second++;
 	if (second == n)
-		return !strcmp(ends, "across") ? err_say(-EINVAL, "endpoints = across needs two RDMA devices; there is only %s",
-							 first)
-					       : 0;
+		return !strcmp(ends, "across")
+			       ? err_say(-EINVAL,
+					 "endpoints = across needs two RDMA devices; there is only %s",
+					 first)
+			       : 0;
 	err = nic_open(&e->nics[1], names[second]);
 	if (!err)
 		e->nic_count = 2;
@@ -67,7 +74,8 @@ static int open_nics(struct env *e, const struct opts *o)
 static int choose_data(struct env *e, const struct opts *o)
 {
 	const char *want = opts_str(o, "data");
-	bool gpu = !strcmp(want, "gpu") || (!strcmp(want, "auto") && sm_is_gpu(e->sm) && !e->virtual_nic);
+	bool gpu = !strcmp(want, "gpu") ||
+		   (!strcmp(want, "auto") && sm_is_gpu(e->sm) && !e->virtual_nic);
 
 	if (gpu && !sm_is_gpu(e->sm))
 		return err_say(-EINVAL, "data = gpu, but no GPU is used (see --gpu)");
@@ -85,9 +93,12 @@ static int open_endpoint(struct env *e, enum end end)
 		return 0;
 	ep->nic = e->nics[end < e->nic_count ? end : 0];
 	OUR_TRY(sm_alloc(e->sm, DATA_BYTES, e->data_place, (void **)&ep->src), err, out);
-	OUR_TRY(sm_alloc(e->sm, DATA_BYTES + FLAG_BYTES, e->data_place, (void **)&ep->dst), err, out);
+	OUR_TRY(sm_alloc(e->sm, DATA_BYTES + FLAG_BYTES, e->data_place,
+			 (void **)&ep->dst),
+		err, out);
 	OUR_TRY(nic_reg(ep->nic, ep->src, DATA_BYTES, &ep->src_mr), err, out);
-	OUR_TRY(nic_reg(ep->nic, ep->dst, DATA_BYTES + FLAG_BYTES, &ep->dst_mr), err, out);
+	OUR_TRY(nic_reg(ep->nic, ep->dst, DATA_BYTES + FLAG_BYTES, &ep->dst_mr), err,
+		out);
 	ep->dst_addr = (uint64_t)(uintptr_t)ep->dst;
 	ep->dst_rkey = ep->dst_mr->rkey;
 out:
@@ -97,15 +108,19 @@ out:
 /* Rank 0 learns where endpoint B's memory lies. */
 static int meet_peer(struct env *e)
 {
-	struct serve_msg m = { .what = SERVE_HELLO };
+	struct serve_msg m = {.what = SERVE_HELLO};
 	char here[64] = "";
 	int err;
 
 	if (e->ranks.count == 1 || e->ranks.rank != 0)
 		return 0;
 	err = serve_ask(e, &m);
-	if (!err && e->virtual_nic && (gethostname(here, sizeof here - 1) || strncmp(here, m.host, sizeof here)))
-		return err_say(-EINVAL, "rank 1 runs on %s: the virtual NIC joins ranks of one host only", m.host);
+	if (!err && e->virtual_nic &&
+	    (gethostname(here, sizeof here - 1) || strncmp(here, m.host, sizeof here)))
+		return err_say(
+			-EINVAL,
+			"rank 1 runs on %s: the virtual NIC joins ranks of one host only",
+			m.host);
 	e->end[END_B].dst_addr = m.dst_addr;
 	e->end[END_B].dst_rkey = m.dst_rkey;
 	return err;
@@ -131,8 +146,11 @@ int env_open(struct env **out, const struct opts *o)
 	OUR_TRY(open_endpoint(e, END_A), err, out);
 	OUR_TRY(open_endpoint(e, END_B), err, out);
 	PTR_TRY(e->staging = malloc(DATA_BYTES), err, out);
-	OUR_TRY(sm_alloc(e->sm, 3 * PUT_OPS_MAX * sizeof *e->stamps, SM_HOST, (void **)&e->stamps), err, out);
-	OUR_TRY(sm_alloc(e->sm, sizeof *e->result, SM_HOST, (void **)&e->result), err, out);
+	OUR_TRY(sm_alloc(e->sm, 3 * PUT_OPS_MAX * sizeof *e->stamps, SM_HOST,
+			 (void **)&e->stamps),
+		err, out);
+	OUR_TRY(sm_alloc(e->sm, sizeof *e->result, SM_HOST, (void **)&e->result), err,
+		out);
 	OUR_TRY(meet_peer(e), err, out);
 	*out = e;
 	return 0;
@@ -156,7 +174,7 @@ void env_close(struct env *e)
 	if (!e)
 		return;
 	if (e->ranks.count == 2 && e->ranks.rank == 0 && e->end[END_B].remote)
-		serve_ask(e, &(struct serve_msg){ .what = SERVE_END });
+		serve_ask(e, &(struct serve_msg){.what = SERVE_END});
 	rig_pair_broken(e, true);
 	rig_pair_broken(e, false);
 	for (int i = 0; i < END_COUNT; i++) {
@@ -186,9 +204,10 @@ static json_t *clock_json(const struct clock_fit *c)
 	json_t *drift = isnan(c->drift_ppm) ? json_null() : json_real(c->drift_ppm);
 	json_t *bound = isnan(c->bound_ns) ? json_null() : json_real(c->bound_ns);
 
-	return json_pack("{s:s, s:f, s:f, s:f, s:o, s:o, s:s?}", "name", c->name, "ns_per_tick", c->ns_per_tick, "step_ns",
-			 c->step_ns, "overhead_ns", c->overhead_ns, "drift_ppm", drift, "bound_ns", bound, "warning",
-			 c->warning);
+	return json_pack("{s:s, s:f, s:f, s:f, s:o, s:o, s:s?}", "name", c->name,
+			 "ns_per_tick", c->ns_per_tick, "step_ns", c->step_ns,
+			 "overhead_ns", c->overhead_ns, "drift_ppm", drift, "bound_ns",
+			 bound, "warning", c->warning);
 }
 
 json_t *env_facts(const struct env *e)
@@ -197,10 +216,12 @@ json_t *env_facts(const struct env *e)
 
 	for (unsigned i = 0; i < e->nic_count; i++)
 		json_array_append_new(nics, nic_facts(e->nics[i]));
-	return json_pack("{s:o, s:o, s:{s:o, s:o, s:o}, s:{s:s, s:s, s:s, s:s, s:s}}", "sm", sm_facts(e->sm), "nics", nics,
-			 "clocks", "host", clock_json(&e->host_clock), "sm", clock_json(&e->sm_clock), "sm_shared",
-			 clock_json(&e->sm_wall), "placement", "endpoints", rig_endpoints(e), "queue", "host", "cq", "host",
-			 "dbrec", "host", "data", e->data_place == SM_GPU ? "gpu" : "host");
+	return json_pack("{s:o, s:o, s:{s:o, s:o, s:o}, s:{s:s, s:s, s:s, s:s, s:s}}",
+			 "sm", sm_facts(e->sm), "nics", nics, "clocks", "host",
+			 clock_json(&e->host_clock), "sm", clock_json(&e->sm_clock),
+			 "sm_shared", clock_json(&e->sm_wall), "placement", "endpoints",
+			 rig_endpoints(e), "queue", "host", "cq", "host", "dbrec", "host",
+			 "data", e->data_place == SM_GPU ? "gpu" : "host");
 }
 
 /* What the virtual NIC counted, as JSON of its own making; null on a real one. */
@@ -226,9 +247,12 @@ static json_t *virtual_stats(void)
 
 json_t *env_evidence(const struct env *e)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:o}", "doorbells_by_sm", (json_int_t)e->count.sm_doorbells, "posts_by_cpu",
-			 (json_int_t)e->count.cpu_posts, "rerings", (json_int_t)e->count.rerings, "payload_errors",
-			 (json_int_t)e->count.payload_errors, "virtual_nic", virtual_stats());
+	return json_pack("{s:I, s:I, s:I, s:I, s:o}", "doorbells_by_sm",
+			 (json_int_t)e->count.sm_doorbells, "posts_by_cpu",
+			 (json_int_t)e->count.cpu_posts, "rerings",
+			 (json_int_t)e->count.rerings, "payload_errors",
+			 (json_int_t)e->count.payload_errors, "virtual_nic",
+			 virtual_stats());
 }
 
 const char *env_nature(const struct env *e)

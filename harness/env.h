@@ -13,8 +13,11 @@ struct opts;
  * device that is there refuses (exit 3). */
 int env_open(struct env **e, const struct opts *o);
 void env_close(struct env *e);
-json_t *env_facts(const struct env *e);	   /* {gpu, nics, clocks, placement}: new reference */
-json_t *env_evidence(const struct env *e); /* who rang, what arrived, what the virtual NIC saw: new reference */
+json_t *
+env_facts(const struct env *e); /* {gpu, nics, clocks, placement}: new reference */
+json_t *env_evidence(
+	const struct env
+		*e); /* who rang, what arrived, what the virtual NIC saw: new reference */
 const char *env_nature(const struct env *e); /* "hardware" or "virtual" */
 /* The rank that only serves (rank 1 of a pair): answer the other rank until it ends; 1 when this rank did, 0 when it is
  * the one that measures, -errno. */

@@ -18,7 +18,7 @@ extern "C" {
 enum exit_code {
 	EXIT_DONE = 0,
 	EXIT_FAILED = 1,   /* a case or a check failed */
-	EXIT_USAGE = 2,    /* usage or config error, or a named device is absent */
+	EXIT_USAGE = 2,	   /* usage or config error, or a named device is absent */
 	EXIT_REFUSED = 3,  /* a device that is there refused what was asked */
 	EXIT_NOTHING = 77, /* nothing could run */
 };
@@ -29,39 +29,39 @@ int err_say(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)))
 const char *err_last(void);
 
 /* Each runs CALL; on failure it stores a sentence, sets ERR to -errno and jumps to OUT. */
-#define SYS_TRY(call, err, out)                                                                    \
-	do {                                                                                       \
-		if ((call) < 0) {                                                                  \
-			err = err_say(-errno, "%s: %s", #call, strerror(errno));                   \
-			goto out;                                                                  \
-		}                                                                                  \
+#define SYS_TRY(call, err, out)                                                  \
+	do {                                                                     \
+		if ((call) < 0) {                                                \
+			err = err_say(-errno, "%s: %s", #call, strerror(errno)); \
+			goto out;                                                \
+		}                                                                \
 	} while (0)
 /* For calls that return NULL and set errno. */
-#define PTR_TRY(ptr, err, out)                                                                     \
-	do {                                                                                       \
-		errno = 0;                                                                         \
-		if (!(ptr)) {                                                                      \
-			err = err_say(errno ? -errno : -ENOMEM, "%s: %s", #ptr,                    \
-				      strerror(errno ? errno : ENOMEM));                           \
-			goto out;                                                                  \
-		}                                                                                  \
+#define PTR_TRY(ptr, err, out)                                                  \
+	do {                                                                    \
+		errno = 0;                                                      \
+		if (!(ptr)) {                                                   \
+			err = err_say(errno ? -errno : -ENOMEM, "%s: %s", #ptr, \
+				      strerror(errno ? errno : ENOMEM));        \
+			goto out;                                               \
+		}                                                               \
 	} while (0)
 /* For verbs calls that return 0 or an errno (or -1 with errno set). */
-#define IBV_TRY(call, err, out)                                                                    \
-	do {                                                                                       \
-		int rc_ = (call);                                                                  \
-		if (rc_) {                                                                         \
-			rc_ = rc_ > 0 ? rc_ : errno;                                               \
-			err = err_say(-rc_, "%s: %s", #call, strerror(rc_));                       \
-			goto out;                                                                  \
-		}                                                                                  \
+#define IBV_TRY(call, err, out)                                              \
+	do {                                                                 \
+		int rc_ = (call);                                            \
+		if (rc_) {                                                   \
+			rc_ = rc_ > 0 ? rc_ : errno;                         \
+			err = err_say(-rc_, "%s: %s", #call, strerror(rc_)); \
+			goto out;                                            \
+		}                                                            \
 	} while (0)
 /* For our own functions, which have said their sentence already. */
-#define OUR_TRY(call, err, out)                                                                    \
-	do {                                                                                       \
-		err = (call);                                                                      \
-		if (err)                                                                           \
-			goto out;                                                                  \
+#define OUR_TRY(call, err, out)   \
+	do {                      \
+		err = (call);     \
+		if (err)          \
+			goto out; \
 	} while (0)
 
 #ifdef __cplusplus

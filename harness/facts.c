@@ -74,10 +74,13 @@ static json_t *affinity(void)
 /* An allow-list: nothing else of the environment is written down. */
 static json_t *environment(void)
 {
-	static const char *const names[] = { "CUDA_VISIBLE_DEVICES", "CUDA_MODULE_LOADING", "CUDA_DEVICE_MAX_CONNECTIONS",
-					     "MLX5_SHUT_UP_BF", "MLX5_POST_SEND_PREFER_BF", "MLX5_CQE_SIZE",
-					     "MLX5_SINGLE_THREADED", "MLX5_TOTAL_UUARS", "MLX5_NUM_LOW_LAT_UUARS",
-					     "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "NVIDIA_VISIBLE_DEVICES" };
+	static const char *const names[] = {
+		"CUDA_VISIBLE_DEVICES",	       "CUDA_MODULE_LOADING",
+		"CUDA_DEVICE_MAX_CONNECTIONS", "MLX5_SHUT_UP_BF",
+		"MLX5_POST_SEND_PREFER_BF",    "MLX5_CQE_SIZE",
+		"MLX5_SINGLE_THREADED",	       "MLX5_TOTAL_UUARS",
+		"MLX5_NUM_LOW_LAT_UUARS",      "OMPI_COMM_WORLD_SIZE",
+		"OMPI_COMM_WORLD_RANK",	       "NVIDIA_VISIBLE_DEVICES"};
 	json_t *j = json_object();
 
 	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
@@ -104,19 +107,29 @@ json_t *facts_rank(int rank, const struct env *env)
 
 	if (uname(&u))
 		memset(&u, 0, sizeof u);
-	j = json_pack("{s:i, s:s, s:s, s:s, s:i, s:I}", "rank", rank, "host", u.nodename, "kernel", u.release, "arch", u.machine,
-		      "pid", (int)getpid(), "memory_bytes",
-		      (json_int_t)sysconf(_SC_PHYS_PAGES) * (json_int_t)sysconf(_SC_PAGESIZE));
+	j = json_pack("{s:i, s:s, s:s, s:s, s:i, s:I}", "rank", rank, "host", u.nodename,
+		      "kernel", u.release, "arch", u.machine, "pid", (int)getpid(),
+		      "memory_bytes",
+		      (json_int_t)sysconf(_SC_PHYS_PAGES) *
+			      (json_int_t)sysconf(_SC_PAGESIZE));
 	json_object_set_new(j, "cpu", cpuinfo("model name"));
-	json_object_set_new(j, "cpus_online", json_integer(sysconf(_SC_NPROCESSORS_ONLN)));
+	json_object_set_new(j, "cpus_online",
+			    json_integer(sysconf(_SC_NPROCESSORS_ONLN)));
 	json_object_set_new(j, "cpus_allowed", affinity());
 	json_object_set_new(j, "hypervisor", hypervisor());
-	json_object_set_new(j, "governor", line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
-	json_object_set_new(j, "cpu_khz", number_in("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq"));
-	json_object_set_new(j, "clocksource", line_of("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
+	json_object_set_new(
+		j, "governor",
+		line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
+	json_object_set_new(
+		j, "cpu_khz",
+		number_in("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq"));
+	json_object_set_new(
+		j, "clocksource",
+		line_of("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
 	json_object_set_new(j, "numa_nodes", line_of("/sys/devices/system/node/online"));
 	json_object_set_new(j, "nvidia_driver", line_of("/proc/driver/nvidia/version"));
-	json_object_set_new(j, "load_1min", getloadavg(load, 1) == 1 ? json_real(load[0]) : json_null());
+	json_object_set_new(j, "load_1min",
+			    getloadavg(load, 1) == 1 ? json_real(load[0]) : json_null());
 	json_object_set_new(j, "compiler", json_string(__VERSION__));
 	json_object_set_new(j, "environment", environment());
 	if (env)

@@ -20,7 +20,7 @@
 #define SLOW_MS 50
 
 enum fake_kind { FAKE_GOOD, FAKE_FAILS, FAKE_WAIVED, FAKE_SLOW, FAKE_KINDS };
-static const char *const kinds[FAKE_KINDS] = { "good", "fails", "waived", "slow" };
+static const char *const kinds[FAKE_KINDS] = {"good", "fails", "waived", "slow"};
 
 static int fake_cases(const struct opts *o, const struct env *env, struct case_list *out)
 {
@@ -39,15 +39,16 @@ static int fake_cases(const struct opts *o, const struct env *env, struct case_l
 		c->size_bytes = 8;
 		c->main_metric = "put_completion";
 		c->nature = "virtual";
-		c->ordering = c->inlined = c->queue = c->cq = c->dbrec = c->data = c->doorbell = c->completion = c->endpoints =
-			c->sm = "";
+		c->ordering = c->inlined = c->queue = c->cq = c->dbrec = c->data =
+			c->doorbell = c->completion = c->endpoints = c->sm = "";
 		c->step_ns = 1;
 		for (int k = 0; k < FAKE_KINDS; k++)
 			if (!strcmp(want[i], kinds[k]))
 				c->arg = kinds[k];
 		if (c->arg == kinds[FAKE_WAIVED]) {
 			c->status = CASE_WAIVED;
-			snprintf(c->reason, sizeof c->reason, "waived because the test asks for it");
+			snprintf(c->reason, sizeof c->reason,
+				 "waived because the test asks for it");
 		}
 	}
 	return 0;
@@ -62,9 +63,10 @@ static int fake_open(struct env *env, struct case_desc *c, void **state)
 
 static int fake_batch(void *state, struct batch *b)
 {
-	const struct timespec nap = { 0, SLOW_MS * 1000000L };
+	const struct timespec nap = {0, SLOW_MS * 1000000L};
 	struct case_desc *c = state;
-	double *v = batch_series(b, "put_completion", SAMPLES), *wall = batch_series(b, "wall", 1),
+	double *v = batch_series(b, "put_completion", SAMPLES),
+	       *wall = batch_series(b, "wall", 1),
 	       *rest = batch_series(b, "unaccounted", 1);
 
 	if (!v || !wall || !rest)

@@ -11,11 +11,12 @@
 #include "record.h"
 #include "registry.h"
 
-#define USAGE "usage: putscope list [--json]   benches, then their cases at default options; nothing is opened"
+#define USAGE \
+	"usage: putscope list [--json]   benches, then their cases at default options; nothing is opened"
 
 static int list_bench(const struct bench *b, const struct opts *o, json_t *out)
 {
-	struct case_list l = { 0 };
+	struct case_list l = {0};
 	int err = b->cases(o, NULL, &l);
 
 	if (!err && !out)
@@ -24,7 +25,8 @@ static int list_bench(const struct bench *b, const struct opts *o, json_t *out)
 		if (out)
 			json_array_append_new(out, record_case_json(&l.v[i]));
 		else
-			printf("    %-52s %s%s\n", l.v[i].id, l.v[i].status == CASE_WAIVED ? "waived: " : "",
+			printf("    %-52s %s%s\n", l.v[i].id,
+			       l.v[i].status == CASE_WAIVED ? "waived: " : "",
 			       l.v[i].status == CASE_WAIVED ? l.v[i].reason : "");
 	}
 	case_list_free(&l);

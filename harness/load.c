@@ -26,7 +26,8 @@ unsigned load_split(char *line, char *field[], unsigned max)
 	return max + 1;
 }
 
-static struct load_series *series_of(struct load *l, const char *case_id, const char *metric)
+static struct load_series *series_of(struct load *l, const char *case_id,
+				     const char *metric)
 {
 	/* Samples come in runs of one series: the newest are looked at first. */
 	for (size_t i = l->n; i-- > 0;)
@@ -91,8 +92,9 @@ static int take_line(struct load *l, char *line)
 
 	if (load_split(line, f, FIELDS) != FIELDS || !*f[0] || !*f[1])
 		return -EBADMSG;
-	if (!whole_number(f[2], &size) || !whole_number(f[3], &batch) || !whole_number(f[4], &seq) ||
-	    !whole_number(f[5], &warmup) || warmup > 1 || batch > UINT32_MAX)
+	if (!whole_number(f[2], &size) || !whole_number(f[3], &batch) ||
+	    !whole_number(f[4], &seq) || !whole_number(f[5], &warmup) || warmup > 1 ||
+	    batch > UINT32_MAX)
 		return -EBADMSG;
 	v = strtod(f[6], &end);
 	if (end == f[6] || *end || !isfinite(v))
@@ -119,7 +121,8 @@ static int read_samples(struct load *l, const char *dir)
 		return err_say(-errno, "%s: %s", path, strerror(errno));
 	n = getline(&line, &cap, f);
 	if (n < 0 || strcmp(line, SAMPLES_HEADER "\n"))
-		err = err_say(-EBADMSG, "%s:1: the first line is not '%s'", path, SAMPLES_HEADER);
+		err = err_say(-EBADMSG, "%s:1: the first line is not '%s'", path,
+			      SAMPLES_HEADER);
 	while (!err && (n = getline(&line, &cap, f)) >= 0) {
 		bool whole = n && line[n - 1] == '\n';
 
@@ -132,7 +135,9 @@ static int read_samples(struct load *l, const char *dir)
 			line[n - 1] = 0;
 		err = whole ? take_line(l, line) : -EBADMSG;
 		if (err)
-			err_say(err, "%s:%zu: %s", path, at, whole ? "malformed line" : "the file is cut in the middle of a line");
+			err_say(err, "%s:%zu: %s", path, at,
+				whole ? "malformed line"
+				      : "the file is cut in the middle of a line");
 	}
 	free(line);
 	fclose(f);
@@ -154,11 +159,13 @@ static int summarise(struct load *l)
 		size_t k;
 		json_t *c;
 
-		json_array_foreach(json_object_get(l->run, "cases"), k, c)
-			if (!strcmp(json_string_value(json_object_get(c, "id")), s->case_id))
-				step = number_of(c, "step_ns");
+		json_array_foreach(
+			json_object_get(l->run, "cases"), k,
+			c) if (!strcmp(json_string_value(json_object_get(c, "id")),
+				       s->case_id)) step = number_of(c, "step_ns");
 		if (s->n) {
-			int err = stats_summarise(s->v, s->batch, s->n, step, seed, &s->stats);
+			int err = stats_summarise(s->v, s->batch, s->n, step, seed,
+						  &s->stats);
 
 			if (err)
 				return err;
@@ -177,13 +184,19 @@ static int read_run(struct load *l, const char *dir)
 	snprintf(path, sizeof path, "%s/run.json", dir);
 	l->run = json_load_file(path, 0, &e);
 	if (!l->run)
-		return err_say(e.line < 0 ? -ENOENT : -EBADMSG, "%s:%d: %s", path, e.line, e.text);
+		return err_say(e.line < 0 ? -ENOENT : -EBADMSG, "%s:%d: %s", path, e.line,
+			       e.text);
 	if (!json_is_object(l->run) || !json_is_array(json_object_get(l->run, "cases")) ||
 	    !json_is_string(json_object_get(l->run, "schema")))
-		return err_say(-EBADMSG, "%s: no result of putscope (no schema, or no cases)", path);
-	json_array_foreach(json_object_get(l->run, "cases"), k, c)
-		if (!json_is_string(json_object_get(c, "id")) || !json_is_string(json_object_get(c, "path")))
-			return err_say(-EBADMSG, "%s: case %zu has no id or no path", path, k);
+		return err_say(-EBADMSG,
+			       "%s: no result of putscope (no schema, or no cases)",
+			       path);
+	json_array_foreach(json_object_get(l->run, "cases"), k, c) if (
+		!json_is_string(json_object_get(c, "id")) ||
+		!json_is_string(json_object_get(
+			c, "path"))) return err_say(-EBADMSG,
+						    "%s: case %zu has no id or no path",
+						    path, k);
 	l->complete = json_is_true(json_object_get(l->run, "complete"));
 	return 0;
 }
@@ -221,7 +234,8 @@ void load_close(struct load *l)
 	free(l);
 }
 
-const struct load_series *load_find(const struct load *l, const char *case_id, const char *metric)
+const struct load_series *load_find(const struct load *l, const char *case_id,
+				    const char *metric)
 {
 	for (size_t i = 0; i < l->n; i++)
 		if (!strcmp(l->v[i].case_id, case_id) && !strcmp(l->v[i].metric, metric))

@@ -11,7 +11,7 @@
 struct load_series {
 	char case_id[96], metric[48];
 	uint64_t size_bytes;
-	double *v;	 /* without warm-up */
+	double *v; /* without warm-up */
 	uint32_t *batch;
 	size_t n, cap;
 	uint32_t batches; /* that hold samples */
@@ -21,16 +21,20 @@ struct load {
 	json_t *run;
 	struct load_series *v; /* in order of first sight */
 	size_t n, cap;
-	size_t lines;	       /* samples read, warm-up included */
-	bool complete;	       /* what run.json says */
-	bool cut;	       /* the last line of samples.csv is not whole (an incomplete run): it was left out */
+	size_t lines;  /* samples read, warm-up included */
+	bool complete; /* what run.json says */
+	bool cut; /* the last line of samples.csv is not whole (an incomplete run): it was left out */
 };
-enum load_mode { LOAD_READER, LOAD_WRITER }; /* the writer looks while run.json is not yet complete */
+enum load_mode {
+	LOAD_READER,
+	LOAD_WRITER
+}; /* the writer looks while run.json is not yet complete */
 
 /* -ENOENT: no such folder or file; -EBADMSG: truncated or malformed, the sentence names file and line. */
 int load_open(struct load **l, const char *dir, enum load_mode mode);
 void load_close(struct load *l);
-const struct load_series *load_find(const struct load *l, const char *case_id, const char *metric);
+const struct load_series *load_find(const struct load *l, const char *case_id,
+				    const char *metric);
 /* One CSV line cut in place at its commas (our CSV has no quotes): number of fields, at most max. */
 unsigned load_split(char *line, char *field[], unsigned max);
 #endif

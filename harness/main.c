@@ -14,20 +14,24 @@ static const struct {
 	int (*run)(int argc, char **argv);
 	const char *help;
 } commands[] = {
-	{ "list", cmd_list, "benches and cases, one line each; waived ones with the reason" },
-	{ "run", cmd_run, "measure a config; write a result folder; print its table" },
-	{ "report", cmd_report, "the table of a result folder; --methods: how each number was made" },
-	{ "check", cmd_check, "is this result folder whole, valid and honest?" },
+	{"list", cmd_list,
+	 "benches and cases, one line each; waived ones with the reason"},
+	{"run", cmd_run, "measure a config; write a result folder; print its table"},
+	{"report", cmd_report,
+	 "the table of a result folder; --methods: how each number was made"},
+	{"check", cmd_check, "is this result folder whole, valid and honest?"},
 };
 
 static int usage(FILE *f)
 {
 	fputs("putscope takes one device-initiated put apart, beside a CPU proxy and a host-initiated put.\n"
-	      "usage: putscope COMMAND ...   (putscope COMMAND --help says more)\n", f);
+	      "usage: putscope COMMAND ...   (putscope COMMAND --help says more)\n",
+	      f);
 	for (unsigned i = 0; i < sizeof commands / sizeof *commands; i++)
 		fprintf(f, "  %-8s %s\n", commands[i].name, commands[i].help);
 	fputs("exit status: 0 done, 1 a case or check failed, 2 usage or an absent device, 3 a device refuses, 77 nothing could "
-	      "run\n", f);
+	      "run\n",
+	      f);
 	return f == stdout ? EXIT_DONE : EXIT_USAGE;
 }
 
@@ -35,7 +39,8 @@ int main(int argc, char **argv)
 {
 	if (argc < 2)
 		exit(usage(stderr));
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
+	    !strcmp(argv[1], "help"))
 		exit(usage(stdout));
 	if (!strcmp(argv[1], "--version")) {
 		puts("putscope " PUTSCOPE_VERSION);

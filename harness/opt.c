@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * opt.c: values from the table in opt.def; parsing, reading of .conf files, the check that each was used.
+ * opt.c: values from the table in opt.def; parsing, the check
+ * that each was used.
  */
-#include <ini.h>
-#include <libgen.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "err.h"
 #include "opt.h"
@@ -23,7 +21,7 @@ struct opt_entry {
 };
 
 static const struct opt_entry table[] = {
-#define OPT(key, type, def, choices, scope, help) { #key, type, def, choices, scope, help },
+#define OPT(key, type, def, choices, scope, help) {#key, type, def, choices, scope, help},
 #include "opt.def"
 #undef OPT
 };
@@ -56,13 +54,16 @@ int opts_parse_size(const char *s, uint64_t *out)
 	static const struct {
 		const char *suffix;
 		unsigned shift;
-	} units[] = { { "", 0 },     { "B", 0 },   { "K", 10 },	  { "KiB", 10 }, { "k", 10 },
-		      { "M", 20 },   { "MiB", 20 }, { "G", 30 }, { "GiB", 30 } };
+	} units[] = {{"", 0},	{"B", 0},    {"K", 10}, {"KiB", 10}, {"k", 10},
+		     {"M", 20}, {"MiB", 20}, {"G", 30}, {"GiB", 30}};
 	char *end;
 	unsigned long long v;
 
 	if (*s < '0' || *s > '9')
-		return err_say(-EINVAL, "'%s' is not a size: digits and one of K, M, G, KiB, MiB, GiB", s);
+		return err_say(
+			-EINVAL,
+			"'%s' is not a size: digits and one of K, M, G, KiB, MiB, GiB",
+			s);
 	errno = 0;
 	v = strtoull(s, &end, 10);
 	if (errno)
@@ -73,18 +74,24 @@ int opts_parse_size(const char *s, uint64_t *out)
 		if (v > UINT64_MAX >> units[i].shift)
 			return err_say(-EINVAL, "size '%s' is too large", s);
 		*out = (uint64_t)v << units[i].shift;
-		return *out ? 0 : err_say(-EINVAL, "size '%s': a put of no bytes moves nothing", s);
+		return *out ? 0
+			    : err_say(-EINVAL,
+				      "size '%s': a put of no bytes moves nothing", s);
 	}
-	return err_say(-EINVAL, "size '%s': unknown suffix '%s'; use K, M, G, KiB, MiB or GiB", s, end);
+	return err_say(-EINVAL,
+		       "size '%s': unknown suffix '%s'; use K, M, G, KiB, MiB or GiB", s,
+		       end);
 }
 
 /* Cut `words` at commas and blanks; each piece is handed to `each`. */
-static int for_words(char *words, int (*each)(struct value *, const struct opt_entry *, char *), struct value *v,
-		     const struct opt_entry *e)
+static int for_words(char *words,
+		     int (*each)(struct value *, const struct opt_entry *, char *),
+		     struct value *v, const struct opt_entry *e)
 {
 	unsigned n = 0;
 
-	for (char *save, *w = strtok_r(words, ", \t", &save); w; w = strtok_r(NULL, ", \t", &save)) {
+	for (char *save, *w = strtok_r(words, ", \t", &save); w;
+	     w = strtok_r(NULL, ", \t", &save)) {
 		int err;
 
 		if (++n > OPT_LIST_MAX)
@@ -139,12 +146,16 @@ static int parse_number(struct value *v, const struct opt_entry *e)
 		return 0;
 	errno = 0;
 	v->i = strtoll(v->text, &end, 10);
-	return errno || *end ? err_say(-EINVAL, "'%s' is not a whole number", v->text) : 0;
+	return errno || *end ? err_say(-EINVAL, "'%s' is not a whole number", v->text)
+			     : 0;
 }
 
 static int parse_bool(struct value *v)
 {
-	static const char *const yes[] = { "yes", "true", "on", "1" }, *const no[] = { "no", "false", "off", "0" };
+	static const char *const yes[] = {"yes", "true", "on", "1"}, *const no[] = {
+									     "no",
+									     "false",
+									     "off", "0"};
 
 	for (int i = 0; i < 4; i++) {
 		if (!strcmp(v->text, yes[i]) || !strcmp(v->text, no[i])) {
@@ -164,8 +175,10 @@ static int parse(struct value *v, const struct opt_entry *e)
 	case OPT_BOOL:
 		return parse_bool(v);
 	case OPT_CHOICE:
-		return is_choice(e->choices, v->text) ? 0
-						      : err_say(-EINVAL, "'%s' is none of: %s", v->text, e->choices);
+		return is_choice(e->choices, v->text)
+			       ? 0
+			       : err_say(-EINVAL, "'%s' is none of: %s", v->text,
+					 e->choices);
 	case OPT_CHOICES:
 		snprintf(v->words, sizeof v->words, "%s", v->text);
 		return for_words(v->words, add_choice, v, e);
@@ -184,13 +197,17 @@ int opts_set(struct opts *o, const char *key, const char *value, const char *whe
 	struct value *v;
 
 	if (k < 0)
-		return err_say(-EINVAL, "%s: unknown key '%s'; `putscope run --help` lists the keys", where, key);
+		return err_say(
+			-EINVAL,
+			"%s: unknown key '%s'; `putscope run --help` lists the keys",
+			where, key);
 	v = calloc(1, sizeof *v); /* parsed aside: a bad value leaves the old one */
 	if (!v)
 		return err_say(-ENOMEM, "no memory for option %s", key);
 	if (strlen(value) >= sizeof v->text) {
 		free(v);
-		return err_say(-EINVAL, "%s: %s: the value is longer than %zu characters", where, key, sizeof v->text - 1);
+		return err_say(-EINVAL, "%s: %s: the value is longer than %zu characters",
+			       where, key, sizeof v->text - 1);
 	}
 	snprintf(v->text, sizeof v->text, "%s", value);
 	snprintf(v->where, sizeof v->where, "%s", where);
@@ -226,74 +243,6 @@ struct opts *opts_new(void)
 void opts_free(struct opts *o)
 {
 	free(o);
-}
-
-/* ---- .conf files ---- */
-struct loading {
-	struct opts *o;
-	const char *path;
-	FILE *file;
-	int line; /* inih's handler is not told the line: it is called right after its line was read */
-	int err;
-};
-
-static char *read_line(char *text, int n, void *stream)
-{
-	struct loading *l = stream;
-
-	l->line++;
-	return fgets(text, n, l->file);
-}
-
-static int on_pair(void *user, const char *section, const char *key, const char *value)
-{
-	struct loading *l = user;
-	char where[4300];
-
-	(void)section;
-	if (l->err)
-		return 1;
-	snprintf(where, sizeof where, "%s:%d", l->path, l->line);
-	l->err = opts_set(l->o, key, value, where);
-	return 1;
-}
-
-/* configs/NAME.conf here, or beside the folder of the executable. */
-static int find_config(const char *config, char *path, size_t n)
-{
-	char exe[4096];
-	ssize_t len;
-
-	snprintf(path, n, "%s", config);
-	if (strchr(config, '/') || !access(path, R_OK))
-		return access(path, R_OK) ? -ENOENT : 0;
-	snprintf(path, n, "configs/%s.conf", config);
-	if (!access(path, R_OK))
-		return 0;
-	len = readlink("/proc/self/exe", exe, sizeof exe - 1);
-	if (len < 0)
-		return -ENOENT;
-	exe[len] = 0;
-	snprintf(path, n, "%s/../configs/%s.conf", dirname(exe), config);
-	return access(path, R_OK) ? -ENOENT : 0;
-}
-
-int opts_load(struct opts *o, const char *config)
-{
-	char path[4200];
-	struct loading l = { o, path, NULL, 0, 0 };
-	int rc;
-
-	if (find_config(config, path, sizeof path))
-		return err_say(-ENOENT, "config '%s' does not exist (looked for %s); see configs/", config, path);
-	l.file = fopen(path, "r");
-	if (!l.file)
-		return err_say(-ENOENT, "config %s cannot be read: %s", path, strerror(errno));
-	rc = ini_parse_stream(read_line, &l, on_pair, &l);
-	fclose(l.file);
-	if (l.err)
-		return l.err;
-	return rc > 0 ? err_say(-EINVAL, "%s:%d: neither 'key = value', a [section] nor a # comment", path, rc) : 0;
 }
 
 /* ---- reading ---- */
@@ -350,9 +299,12 @@ bool opts_has(const struct opts *o, const char *key, const char *choice)
 int opts_check_used(const struct opts *o, const char *uses)
 {
 	for (unsigned i = 0; i < COUNT; i++)
-		if (o->v[i].where[0] && table[i].scope == BENCH && !is_choice(uses, table[i].key))
-			return err_say(-EINVAL, "%s: key '%s' is read by none of the chosen benches (%s)", o->v[i].where,
-				       table[i].key, opts_str(o, "bench"));
+		if (o->v[i].where[0] && table[i].scope == BENCH &&
+		    !is_choice(uses, table[i].key))
+			return err_say(
+				-EINVAL,
+				"%s: key '%s' is read by none of the chosen benches (%s)",
+				o->v[i].where, table[i].key, opts_str(o, "bench"));
 	return 0;
 }
 
@@ -382,10 +334,14 @@ json_t *opts_json(const struct opts *o)
 	return j;
 }
 
-void opts_help(void (*line)(const char *key, const char *type, const char *def, const char *help))
+void opts_help(void (*line)(const char *key, const char *type, const char *def,
+			    const char *help))
 {
-	static const char *const types[] = { "text", "whole number", "number", "yes|no", "", "list", "sizes" };
+	static const char *const types[] = {"text", "whole number", "number", "yes|no",
+					    "",	    "list",	    "sizes"};
 
 	for (unsigned i = 0; i < COUNT; i++)
-		line(table[i].key, table[i].choices ? table[i].choices : types[table[i].type], table[i].def, table[i].help);
+		line(table[i].key,
+		     table[i].choices ? table[i].choices : types[table[i].type],
+		     table[i].def, table[i].help);
 }

@@ -37,13 +37,16 @@ int64_t opts_int(const struct opts *o, const char *key);
 double opts_dbl(const struct opts *o, const char *key);
 bool opts_bool(const struct opts *o, const char *key);
 const struct opt_sizes *opts_sizes(const struct opts *o, const char *key);
-bool opts_has(const struct opts *o, const char *key, const char *choice); /* CHOICES: is it in the list? */
-size_t opts_list(const struct opts *o, const char *key, const char *out[OPT_LIST_MAX]); /* CHOICES, in order */
+bool opts_has(const struct opts *o, const char *key,
+	      const char *choice); /* CHOICES: is it in the list? */
+size_t opts_list(const struct opts *o, const char *key,
+		 const char *out[OPT_LIST_MAX]); /* CHOICES, in order */
 /* Every key set by the user must be read by a chosen bench (`uses`, space separated, of all of them) or by the
  * harness itself.  -EINVAL names the first that is not. */
 int opts_check_used(const struct opts *o, const char *uses);
-json_t *opts_json(const struct opts *o);   /* {key: value} resolved, new reference */
-void opts_help(void (*line)(const char *key, const char *type, const char *def, const char *help));
+json_t *opts_json(const struct opts *o); /* {key: value} resolved, new reference */
+void opts_help(void (*line)(const char *key, const char *type, const char *def,
+			    const char *help));
 /* "4K" "1MiB" "8": bytes; suffixes K M G and KiB MiB GiB (powers of two).  -EINVAL with err_say. */
 int opts_parse_size(const char *s, uint64_t *out);
 

@@ -14,7 +14,7 @@
 /* Number of ranks as launchers leave it in the environment: Open MPI, MPICH and Slurm's PMI. */
 int ranks_launched(void)
 {
-	static const char *const vars[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE" };
+	static const char *const vars[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
 
 	for (unsigned i = 0; i < sizeof vars / sizeof *vars; i++) {
 		const char *v = getenv(vars[i]);
@@ -41,11 +41,15 @@ static int load_plugin(struct ranks *r)
 	setenv("OMPI_MCA_btl", "tcp,self", 0);
 	h = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
 	if (!h)
-		return err_say(-EINVAL, "the launcher started %d ranks, but this putscope has no MPI (%s): install libopenmpi-dev "
-					"and run make again", ranks_launched(), dlerror());
+		return err_say(
+			-EINVAL,
+			"the launcher started %d ranks, but this putscope has no MPI (%s): install libopenmpi-dev "
+			"and run make again",
+			ranks_launched(), dlerror());
 	*(void **)&start = dlsym(h, RANKS_PLUGIN_SYMBOL);
 	if (!start)
-		return err_say(-EINVAL, "%s holds no %s: run make again", path, RANKS_PLUGIN_SYMBOL);
+		return err_say(-EINVAL, "%s holds no %s: run make again", path,
+			       RANKS_PLUGIN_SYMBOL);
 	r->ops = start(&r->rank, &r->count);
 	return r->ops ? 0 : err_say(-EINVAL, "MPI did not start");
 }
@@ -60,16 +64,22 @@ int ranks_open(struct ranks *r)
 	if (launched == 1)
 		return 0;
 	if (launched % 2)
-		return err_say(-EINVAL, "%d ranks cannot be paired: start 1 or an even number", launched);
+		return err_say(-EINVAL,
+			       "%d ranks cannot be paired: start 1 or an even number",
+			       launched);
 	if (launched > 2)
-		return err_say(-EINVAL, "%d ranks: this version measures one pair; start 2", launched);
+		return err_say(-EINVAL,
+			       "%d ranks: this version measures one pair; start 2",
+			       launched);
 	err = load_plugin(r);
 	if (err)
 		return err;
 	if (r->count != launched) {
 		ranks_close(r);
-		return err_say(-EINVAL, "the launcher says %d ranks but MPI sees %d: it belongs to another MPI than this putscope",
-			       launched, r->count);
+		return err_say(
+			-EINVAL,
+			"the launcher says %d ranks but MPI sees %d: it belongs to another MPI than this putscope",
+			launched, r->count);
 	}
 	return 0;
 }
@@ -85,12 +95,14 @@ int ranks_send(const struct ranks *r, const void *p, size_t bytes)
 {
 	int err = r->ops->send(!r->rank, p, bytes);
 
-	return err ? err_say(err, "cannot reach rank %d: %s", !r->rank, strerror(-err)) : 0;
+	return err ? err_say(err, "cannot reach rank %d: %s", !r->rank, strerror(-err))
+		   : 0;
 }
 
 int ranks_recv(const struct ranks *r, void *p, size_t bytes)
 {
 	int err = r->ops->recv(!r->rank, p, bytes, RANKS_DEADLINE_S);
 
-	return err ? err_say(err, "rank %d does not answer: %s", !r->rank, strerror(-err)) : 0;
+	return err ? err_say(err, "rank %d does not answer: %s", !r->rank, strerror(-err))
+		   : 0;
 }

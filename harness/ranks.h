@@ -26,8 +26,11 @@ typedef const struct ranks_ops *ranks_plugin_fn(int *rank, int *count);
 /* -EINVAL: a number of ranks that cannot be paired, or a launcher that says more than this process can see. */
 int ranks_open(struct ranks *r);
 void ranks_close(struct ranks *r);
-int ranks_launched(void); /* how many ranks the launcher says there are; 1 without a launcher */
-int ranks_send(const struct ranks *r, const void *p, size_t bytes); /* to the other rank */
-int ranks_recv(const struct ranks *r, void *p, size_t bytes);	    /* from the other rank, within RANKS_DEADLINE_S */
+int ranks_launched(
+	void); /* how many ranks the launcher says there are; 1 without a launcher */
+int ranks_send(const struct ranks *r, const void *p,
+	       size_t bytes); /* to the other rank */
+int ranks_recv(const struct ranks *r, void *p,
+	       size_t bytes); /* from the other rank, within RANKS_DEADLINE_S */
 #define RANKS_DEADLINE_S 60.0
 #endif

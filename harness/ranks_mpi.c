@@ -19,18 +19,21 @@ static double now_s(void)
 
 static int mpi_send(int to, const void *p, size_t bytes)
 {
-	return MPI_Send(p, (int)bytes, MPI_BYTE, to, TAG, MPI_COMM_WORLD) == MPI_SUCCESS ? 0 : -EIO;
+	return MPI_Send(p, (int)bytes, MPI_BYTE, to, TAG, MPI_COMM_WORLD) == MPI_SUCCESS
+		       ? 0
+		       : -EIO;
 }
 
 /* Sleeps between looks: a waiting rank is no spinner beside the one that measures. */
 static int mpi_recv(int from, void *p, size_t bytes, double deadline_s)
 {
-	const struct timespec nap = { 0, 50000 };
+	const struct timespec nap = {0, 50000};
 	double end = now_s() + deadline_s;
 	MPI_Request req;
 	int done = 0;
 
-	if (MPI_Irecv(p, (int)bytes, MPI_BYTE, from, TAG, MPI_COMM_WORLD, &req) != MPI_SUCCESS)
+	if (MPI_Irecv(p, (int)bytes, MPI_BYTE, from, TAG, MPI_COMM_WORLD, &req) !=
+	    MPI_SUCCESS)
 		return -EIO;
 	for (;;) {
 		if (MPI_Test(&req, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
@@ -51,7 +54,7 @@ static void mpi_finish(void)
 	MPI_Finalize();
 }
 
-static const struct ranks_ops ops = { mpi_send, mpi_recv, mpi_finish };
+static const struct ranks_ops ops = {mpi_send, mpi_recv, mpi_finish};
 
 const struct ranks_ops *putscope_ranks_mpi(int *rank, int *count);
 const struct ranks_ops *putscope_ranks_mpi(int *rank, int *count)

@@ -48,7 +48,8 @@ static int make_dir(const char *dir)
 			continue;
 		*p = 0;
 		if (mkdir(part, 0777) && errno != EEXIST)
-			return err_say(-errno, "output folder %s: cannot make %s: %s", dir, part, strerror(errno));
+			return err_say(-errno, "output folder %s: cannot make %s: %s",
+				       dir, part, strerror(errno));
 		*p = '/';
 	}
 	if (!mkdir(part, 0777))
@@ -58,7 +59,10 @@ static int make_dir(const char *dir)
 	rc = dir_is_empty(dir);
 	if (rc < 0)
 		return err_say(rc, "output folder %s: %s", dir, strerror(-rc));
-	return rc ? 0 : err_say(-EEXIST, "output folder %s exists and is not empty: name another, or remove it", dir);
+	return rc ? 0
+		  : err_say(-EEXIST,
+			    "output folder %s exists and is not empty: name another, or remove it",
+			    dir);
 }
 
 static int write_all(int fd, const char *p, size_t n)
@@ -132,8 +136,9 @@ int record_batch(struct record *r, const struct case_desc *c, const struct batch
 		const struct series *x = &b->series[s];
 
 		for (size_t i = 0; i < x->n; i++)
-			fprintf(f, "%s,%s,%llu,%u,%zu,%d,%.3f\n", c->id, x->metric, (unsigned long long)c->size_bytes, b->index,
-				i, b->warmup, x->ns[i]);
+			fprintf(f, "%s,%s,%llu,%u,%zu,%d,%.3f\n", c->id, x->metric,
+				(unsigned long long)c->size_bytes, b->index, i, b->warmup,
+				x->ns[i]);
 	}
 	fclose(f);
 	err = write_all(r->samples, text, size);
@@ -149,30 +154,45 @@ static json_t *word(const char *s)
 
 json_t *record_case_json(const struct case_desc *c)
 {
-	json_t *j = json_pack("{s:s, s:s, s:s, s:I, s:s, s:s}", "id", c->id, "bench", c->bench, "path", c->path, "size_bytes",
-			      (json_int_t)c->size_bytes, "status", case_status_name(c->status), "main_metric",
-			      c->main_metric);
+	json_t *j = json_pack("{s:s, s:s, s:s, s:I, s:s, s:s}", "id", c->id, "bench",
+			      c->bench, "path", c->path, "size_bytes",
+			      (json_int_t)c->size_bytes, "status",
+			      case_status_name(c->status), "main_metric", c->main_metric);
 	const struct {
 		const char *key, *value;
 	} words[] = {
-		{ "nature", c->nature },   { "ordering", c->ordering }, { "inline", c->inlined },
-		{ "queue", c->queue },	   { "cq", c->cq },		{ "dbrec", c->dbrec },
-		{ "data", c->data },	   { "doorbell", c->doorbell }, { "completion", c->completion },
-		{ "endpoints", c->endpoints }, { "sm", c->sm },		{ "reason", c->reason },
+		{"nature", c->nature},
+		{"ordering", c->ordering},
+		{"inline", c->inlined},
+		{"queue", c->queue},
+		{"cq", c->cq},
+		{"dbrec", c->dbrec},
+		{"data", c->data},
+		{"doorbell", c->doorbell},
+		{"completion", c->completion},
+		{"endpoints", c->endpoints},
+		{"sm", c->sm},
+		{"reason", c->reason},
 	};
 	const struct {
 		const char *key;
 		uint64_t value;
 	} counts[] = {
-		{ "qps", c->qps },	 { "batch", c->batch },	  { "signalled", c->signalled },
-		{ "spinners", c->spinners }, { "puts", c->puts }, { "payload_errors", c->payload_errors },
-		{ "rerings", c->rerings }, { "violations", c->violations },
+		{"qps", c->qps},
+		{"batch", c->batch},
+		{"signalled", c->signalled},
+		{"spinners", c->spinners},
+		{"puts", c->puts},
+		{"payload_errors", c->payload_errors},
+		{"rerings", c->rerings},
+		{"violations", c->violations},
 	};
 
 	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
 		json_object_set_new(j, words[i].key, word(words[i].value));
 	for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++)
-		json_object_set_new(j, counts[i].key, json_integer((json_int_t)counts[i].value));
+		json_object_set_new(j, counts[i].key,
+				    json_integer((json_int_t)counts[i].value));
 	json_object_set_new(j, "litmus", json_boolean(c->litmus));
 	json_object_set_new(j, "oversubscribed", json_boolean(c->oversubscribed));
 	json_object_set_new(j, "step_ns", json_real(c->step_ns));
@@ -230,13 +250,16 @@ static int write_summary(const struct record *r)
 	if (err)
 		return err;
 	f = open_memstream(&text, &n);
-	fputs("case_id,metric,size_bytes,n,p50_ns,p50_lo_ns,p50_hi_ns,p90_ns,p99_ns,p99_9_ns,max_ns\n", f);
+	fputs("case_id,metric,size_bytes,n,p50_ns,p50_lo_ns,p50_hi_ns,p90_ns,p99_ns,p99_9_ns,max_ns\n",
+	      f);
 	for (size_t i = 0; i < set->n; i++) {
 		const struct load_series *s = &set->v[i];
-		const double cols[] = { s->stats.p50, s->stats.p50_lo, s->stats.p50_hi, s->stats.p90, s->stats.p99,
-					s->stats.p99_9, s->stats.max };
+		const double cols[] = {s->stats.p50, s->stats.p50_lo, s->stats.p50_hi,
+				       s->stats.p90, s->stats.p99,    s->stats.p99_9,
+				       s->stats.max};
 
-		fprintf(f, "%s,%s,%llu,%zu", s->case_id, s->metric, (unsigned long long)s->size_bytes, s->stats.n);
+		fprintf(f, "%s,%s,%llu,%zu", s->case_id, s->metric,
+			(unsigned long long)s->size_bytes, s->stats.n);
 		for (unsigned k = 0; k < sizeof cols / sizeof *cols; k++)
 			csv_number(f, cols[k]);
 		fputc('\n', f);
@@ -248,8 +271,9 @@ static int write_summary(const struct record *r)
 	return err;
 }
 
-int record_write(struct record *r, const struct case_list *l, json_t *evidence, double duration_s, bool summary,
-		 bool complete, const char *why_incomplete)
+int record_write(struct record *r, const struct case_list *l, json_t *evidence,
+		 double duration_s, bool summary, bool complete,
+		 const char *why_incomplete)
 {
 	json_t *j = json_copy(r->head), *cases = json_array();
 	int err;
@@ -259,7 +283,8 @@ int record_write(struct record *r, const struct case_list *l, json_t *evidence, 
 
 		if (!complete && c.status == CASE_OK && !c.done) {
 			c.status = CASE_INCOMPLETE;
-			snprintf(c.reason, sizeof c.reason, "%s", "still being measured when this was written");
+			snprintf(c.reason, sizeof c.reason, "%s",
+				 "still being measured when this was written");
 		}
 		json_array_append_new(cases, record_case_json(&c));
 	}

@@ -13,7 +13,8 @@
 #define RECORD_SCHEMA "putscope-run"
 #define RECORD_VERSION 1
 /* Why a run is incomplete, as long as it has not said better. */
-#define RECORD_RUNNING "the run did not come to its end: it is still going on, or was killed"
+#define RECORD_RUNNING \
+	"the run did not come to its end: it is still going on, or was killed"
 
 struct record;
 
@@ -24,8 +25,10 @@ const char *record_dir(const struct record *r);
 int record_head(struct record *r, json_t *head);
 int record_batch(struct record *r, const struct case_desc *c, const struct batch *b);
 /* Rewrite run.json (and summary.csv when `summary`) with the cases as they stand.  evidence: stolen, may be NULL. */
-int record_write(struct record *r, const struct case_list *l, json_t *evidence, double duration_s, bool summary,
-		 bool complete, const char *why_incomplete);
+int record_write(struct record *r, const struct case_list *l, json_t *evidence,
+		 double duration_s, bool summary, bool complete,
+		 const char *why_incomplete);
 void record_close(struct record *r);
-json_t *record_case_json(const struct case_desc *c); /* all semantics of a case; new reference */
+json_t *
+record_case_json(const struct case_desc *c); /* all semantics of a case; new reference */
 #endif

@@ -16,8 +16,7 @@ BENCH(bench_fake) /* for the tests */
 const struct bench *const registry[] = {
 #include "bench/bench.def"
 #include "probes/probes.def"
-	BENCH(bench_fake)
-	NULL,
+	BENCH(bench_fake) NULL,
 };
 
 const struct bench *registry_find(const char *name)

@@ -5,6 +5,6 @@
 #define PUTSCOPE_REGISTRY_H
 #include "case.h"
 
-extern const struct bench *const registry[]; /* NULL-terminated */
+extern const struct bench *const registry[];	     /* NULL-terminated */
 const struct bench *registry_find(const char *name); /* NULL when there is none */
 #endif

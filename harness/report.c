@@ -44,18 +44,25 @@ static void print_series(const json_t *c, const struct load_series *s)
 {
 	char interval[48];
 
-	snprintf(interval, sizeof interval, "[%.0f, %.0f]", s->stats.p50_lo, s->stats.p50_hi);
-	printf("  %-6s %9llu  %-16s %-8s %-22s ", str(c, "path"), (unsigned long long)s->size_bytes, str(c, "ordering"),
-	       str(c, "inline"), s->metric);
+	snprintf(interval, sizeof interval, "[%.0f, %.0f]", s->stats.p50_lo,
+		 s->stats.p50_hi);
+	printf("  %-6s %9llu  %-16s %-8s %-22s ", str(c, "path"),
+	       (unsigned long long)s->size_bytes, str(c, "ordering"), str(c, "inline"),
+	       s->metric);
 	print_ns(s->stats.p50, 9);
 	printf(" %-18s", interval);
 	print_ns(s->stats.p99, 9);
 	print_ns(s->stats.max, 10);
-	printf(" %7zu  %s%s", s->n, str(c, "nature"), json_is_true(json_object_get(c, "oversubscribed")) ? ", oversubscribed" : "");
+	printf(" %7zu  %s%s", s->n, str(c, "nature"),
+	       json_is_true(json_object_get(c, "oversubscribed")) ? ", oversubscribed"
+								  : "");
 	if (json_integer_value(json_object_get(c, "rerings")))
-		printf(", %lld doorbells lost and rung again", (long long)json_integer_value(json_object_get(c, "rerings")));
+		printf(", %lld doorbells lost and rung again",
+		       (long long)json_integer_value(json_object_get(c, "rerings")));
 	if (json_integer_value(json_object_get(c, "payload_errors")))
-		printf(", %lld payload errors", (long long)json_integer_value(json_object_get(c, "payload_errors")));
+		printf(", %lld payload errors",
+		       (long long)json_integer_value(
+			       json_object_get(c, "payload_errors")));
 	putchar('\n');
 }
 
@@ -64,37 +71,45 @@ static void print_latencies(const struct load *l)
 	size_t k;
 	json_t *c;
 
-	printf("  %-6s %9s  %-16s %-8s %-22s %9s %-18s%9s%10s %7s  %s\n", "path", "bytes", "ordering", "payload", "metric",
-	       "p50 ns", " 95 % interval", "p99", "max", "n", "nature");
-	json_array_foreach(json_object_get(l->run, "cases"), k, c) {
+	printf("  %-6s %9s  %-16s %-8s %-22s %9s %-18s%9s%10s %7s  %s\n", "path", "bytes",
+	       "ordering", "payload", "metric", "p50 ns", " 95 % interval", "p99", "max",
+	       "n", "nature");
+	json_array_foreach(json_object_get(l->run, "cases"), k, c)
+	{
 		const char *status = str(c, "status");
 
 		for (size_t i = 0; i < l->n; i++)
-			if (!strcmp(l->v[i].case_id, str(c, "id")) && l->v[i].n && !is_component(l->v[i].metric) &&
-			    !is_baseline(l->v[i].metric))
+			if (!strcmp(l->v[i].case_id, str(c, "id")) && l->v[i].n &&
+			    !is_component(l->v[i].metric) && !is_baseline(l->v[i].metric))
 				print_series(c, &l->v[i]);
 		if (strcmp(status, "ok"))
 			printf("  %-6s %9lld  %s: %s (%s)\n", str(c, "path"),
-			       (long long)json_integer_value(json_object_get(c, "size_bytes")), status, str(c, "reason"), str(c, "id"));
+			       (long long)json_integer_value(
+				       json_object_get(c, "size_bytes")),
+			       status, str(c, "reason"), str(c, "id"));
 	}
 }
 
 /* ---- the three paths side by side, under equal semantics ---- */
-static const char *const paths[] = { "gpu", "proxy", "host" };
+static const char *const paths[] = {"gpu", "proxy", "host"};
 #define PATHS (sizeof paths / sizeof *paths)
 
 /* The series of this path, size, payload and metric whose order is a system-scope one (or needs none). */
-static const struct load_series *find_equal(const struct load *l, const char *path, json_int_t bytes, const char *inlined,
+static const struct load_series *find_equal(const struct load *l, const char *path,
+					    json_int_t bytes, const char *inlined,
 					    const char *metric)
 {
 	size_t k;
 	json_t *c;
 
-	json_array_foreach(json_object_get(l->run, "cases"), k, c) {
+	json_array_foreach(json_object_get(l->run, "cases"), k, c)
+	{
 		const struct load_series *s;
 
-		if (strcmp(str(c, "path"), path) || json_integer_value(json_object_get(c, "size_bytes")) != bytes ||
-		    strcmp(str(c, "inline"), inlined) || (*str(c, "ordering") && strcmp(str(c, "ordering"), "sys-fence")))
+		if (strcmp(str(c, "path"), path) ||
+		    json_integer_value(json_object_get(c, "size_bytes")) != bytes ||
+		    strcmp(str(c, "inline"), inlined) ||
+		    (*str(c, "ordering") && strcmp(str(c, "ordering"), "sys-fence")))
 			continue;
 		s = load_find(l, str(c, "id"), metric);
 		if (s && s->n)
@@ -103,7 +118,8 @@ static const struct load_series *find_equal(const struct load *l, const char *pa
 	return NULL;
 }
 
-static void print_equal_row(const struct load *l, json_int_t bytes, const char *inlined, const char *metric, bool *head)
+static void print_equal_row(const struct load *l, json_int_t bytes, const char *inlined,
+			    const char *metric, bool *head)
 {
 	const struct load_series *s[PATHS];
 	unsigned found = 0;
@@ -113,8 +129,8 @@ static void print_equal_row(const struct load *l, json_int_t bytes, const char *
 	if (found < 2)
 		return;
 	if (!*head)
-		printf("Paths side by side: p50 ns (p99), same payload, order at system scope\n  %9s  %-8s %-16s %22s %22s %22s\n", "bytes",
-		       "payload", "metric", paths[0], paths[1], paths[2]);
+		printf("Paths side by side: p50 ns (p99), same payload, order at system scope\n  %9s  %-8s %-16s %22s %22s %22s\n",
+		       "bytes", "payload", "metric", paths[0], paths[1], paths[2]);
 	*head = true;
 	printf("  %9lld  %-8s %-16s", (long long)bytes, inlined, metric);
 	for (unsigned p = 0; p < PATHS; p++) {
@@ -123,7 +139,8 @@ static void print_equal_row(const struct load *l, json_int_t bytes, const char *
 		if (s[p] && isnan(s[p]->stats.p99))
 			snprintf(text, sizeof text, "%.0f", s[p]->stats.p50);
 		else if (s[p])
-			snprintf(text, sizeof text, "%.0f (%.0f)", s[p]->stats.p50, s[p]->stats.p99);
+			snprintf(text, sizeof text, "%.0f (%.0f)", s[p]->stats.p50,
+				 s[p]->stats.p99);
 		printf(" %22s", text);
 	}
 	putchar('\n');
@@ -131,19 +148,21 @@ static void print_equal_row(const struct load *l, json_int_t bytes, const char *
 
 static void print_side_by_side(const struct load *l)
 {
-	static const char *const metrics[] = { "issue", "put_completion", "rtt" };
+	static const char *const metrics[] = {"issue", "put_completion", "rtt"};
 	const json_t *cases = json_object_get(l->run, "cases");
 	bool head = false;
 	size_t k, m;
 	json_t *c, *d;
 
-	json_array_foreach(cases, k, c) {
+	json_array_foreach(cases, k, c)
+	{
 		json_int_t bytes = json_integer_value(json_object_get(c, "size_bytes"));
 		bool seen = false;
 
-		json_array_foreach(cases, m, d)
-			seen |= m < k && json_integer_value(json_object_get(d, "size_bytes")) == bytes &&
-				!strcmp(str(d, "inline"), str(c, "inline"));
+		json_array_foreach(cases, m, d) seen |=
+			m < k &&
+			json_integer_value(json_object_get(d, "size_bytes")) == bytes &&
+			!strcmp(str(d, "inline"), str(c, "inline"));
 		for (unsigned i = 0; !seen && i < sizeof metrics / sizeof *metrics; i++)
 			print_equal_row(l, bytes, str(c, "inline"), metrics[i], &head);
 	}
@@ -157,7 +176,8 @@ static void print_components(const struct load *l)
 	size_t k;
 	json_t *c;
 
-	json_array_foreach(json_object_get(l->run, "cases"), k, c) {
+	json_array_foreach(json_object_get(l->run, "cases"), k, c)
+	{
 		const struct load_series *wall = load_find(l, str(c, "id"), "wall");
 
 		if (!wall || !wall->n)
@@ -166,10 +186,12 @@ static void print_components(const struct load *l)
 			puts("\nComponents of one put, ns (medians over batches; wall = kernel + exposed_comm + cpu_wait + unaccounted)\n"
 			     "  path       bytes  payload       wall    kernel  exposed_comm  cpu_wait  unaccounted  ordering");
 		head = true;
-		printf("  %-6s %9llu  %-8s", str(c, "path"), (unsigned long long)wall->size_bytes, str(c, "inline"));
+		printf("  %-6s %9llu  %-8s", str(c, "path"),
+		       (unsigned long long)wall->size_bytes, str(c, "inline"));
 		for (unsigned i = 0; i < COMPONENT_COUNT; i++) {
-			static const int widths[] = { 10, 10, 0, 14, 10, 13 };
-			const struct load_series *s = load_find(l, str(c, "id"), component_names[i]);
+			static const int widths[] = {10, 10, 0, 14, 10, 13};
+			const struct load_series *s =
+				load_find(l, str(c, "id"), component_names[i]);
 
 			if (widths[i])
 				print_ns(s && s->n ? s->stats.p50 : NAN, widths[i]);
@@ -182,13 +204,18 @@ static void print_head(const struct load *l, const char *dir)
 {
 	const json_t *rank = json_array_get(json_object_get(l->run, "ranks"), 0);
 
-	printf("putscope %s  %s  seed %lld  %s\n", str(l->run, "putscope"), str(l->run, "start"),
+	printf("putscope %s  %s  seed %lld  %s\n", str(l->run, "putscope"),
+	       str(l->run, "start"),
 	       (long long)json_integer_value(json_object_get(l->run, "seed")), dir);
-	printf("host %s, %s, %lld CPUs; SM: %s %s; NIC: %s\n", str(rank, "host"), str(rank, "cpu"),
-	       (long long)json_array_size(json_object_get(rank, "cpus_allowed")), str(json_object_get(rank, "sm"), "kind"),
+	printf("host %s, %s, %lld CPUs; SM: %s %s; NIC: %s\n", str(rank, "host"),
+	       str(rank, "cpu"),
+	       (long long)json_array_size(json_object_get(rank, "cpus_allowed")),
+	       str(json_object_get(rank, "sm"), "kind"),
 	       str(json_object_get(rank, "sm"), "name"), nic_words(rank));
 	if (!l->complete)
-		printf("INCOMPLETE: %s%s\n", str(l->run, "why_incomplete"), l->cut ? "; the last line of samples.csv was cut and left out" : "");
+		printf("INCOMPLETE: %s%s\n", str(l->run, "why_incomplete"),
+		       l->cut ? "; the last line of samples.csv was cut and left out"
+			      : "");
 	putchar('\n');
 }
 
@@ -204,8 +231,10 @@ static void print_methods(const struct load *l)
 	     "  from each sample; add it back for the raw window. Its own samples are the series 'timer'.");
 	printf("  %-56s %10s %12s  %s\n", "case", "step ns", "overhead ns", "ends at");
 	json_array_foreach(json_object_get(l->run, "cases"), k, c)
-		printf("  %-56s %10.2f %12.2f  %s, %s\n", str(c, "id"), json_number_value(json_object_get(c, "step_ns")),
-		       json_number_value(json_object_get(c, "timer_overhead_ns")), str(c, "completion"), str(c, "endpoints"));
+		printf("  %-56s %10.2f %12.2f  %s, %s\n", str(c, "id"),
+		       json_number_value(json_object_get(c, "step_ns")),
+		       json_number_value(json_object_get(c, "timer_overhead_ns")),
+		       str(c, "completion"), str(c, "endpoints"));
 }
 
 int report_print(const char *dir, bool json, bool methods)

@@ -7,7 +7,8 @@
 
 #include "report_json.h"
 
-const char *const component_names[COMPONENT_COUNT] = { "wall", "kernel", "comm", "exposed_comm", "cpu_wait", "unaccounted" };
+const char *const component_names[COMPONENT_COUNT] = {
+	"wall", "kernel", "comm", "exposed_comm", "cpu_wait", "unaccounted"};
 
 static json_t *number(double v)
 {
@@ -31,9 +32,18 @@ static bool is_component(const char *metric)
 
 static json_t *row(const json_t *c, const char *metric)
 {
-	static const char *const keys[] = { "path", "nature", "size_bytes", "ordering", "inline", "queue", "cq", "dbrec", "data",
-					    "doorbell", "completion", "endpoints", "sm", "qps", "batch", "signalled", "litmus",
-					    "oversubscribed", "rerings", "payload_errors", "violations", "status", "reason" };
+	static const char *const keys[] = {"path",	 "nature",
+					   "size_bytes", "ordering",
+					   "inline",	 "queue",
+					   "cq",	 "dbrec",
+					   "data",	 "doorbell",
+					   "completion", "endpoints",
+					   "sm",	 "qps",
+					   "batch",	 "signalled",
+					   "litmus",	 "oversubscribed",
+					   "rerings",	 "payload_errors",
+					   "violations", "status",
+					   "reason"};
 	json_t *j = json_object();
 
 	json_object_set(j, "case", json_object_get(c, "id"));
@@ -49,9 +59,10 @@ static void add_stats(json_t *j, const struct load_series *s)
 		const char *key;
 		double v;
 	} cols[] = {
-		{ "p50_ns", s->stats.p50 }, { "p50_lo_ns", s->stats.p50_lo }, { "p50_hi_ns", s->stats.p50_hi },
-		{ "p90_ns", s->stats.p90 }, { "p99_ns", s->stats.p99 },	      { "p99_9_ns", s->stats.p99_9 },
-		{ "max_ns", s->stats.max },
+		{"p50_ns", s->stats.p50},	{"p50_lo_ns", s->stats.p50_lo},
+		{"p50_hi_ns", s->stats.p50_hi}, {"p90_ns", s->stats.p90},
+		{"p99_ns", s->stats.p99},	{"p99_9_ns", s->stats.p99_9},
+		{"max_ns", s->stats.max},
 	};
 
 	json_object_set_new(j, "n", json_integer((json_int_t)s->n));
@@ -59,7 +70,8 @@ static void add_stats(json_t *j, const struct load_series *s)
 		json_object_set_new(j, cols[i].key, number(s->stats.n ? cols[i].v : NAN));
 }
 
-static void add_case(const struct load *l, const json_t *c, json_t *cases, json_t *components)
+static void add_case(const struct load *l, const json_t *c, json_t *cases,
+		     json_t *components)
 {
 	const char *id = json_string_value(json_object_get(c, "id"));
 	const struct load_series *wall = load_find(l, id, "wall");
@@ -77,7 +89,7 @@ static void add_case(const struct load *l, const json_t *c, json_t *cases, json_
 		any = true;
 	}
 	if (!any) {
-		const struct load_series none = { 0 };
+		const struct load_series none = {0};
 		const char *metric = json_string_value(json_object_get(c, "main_metric"));
 		json_t *j = row(c, metric ? metric : "");
 
@@ -91,33 +103,40 @@ static void add_case(const struct load *l, const json_t *c, json_t *cases, json_
 		json_object_set(j, "case", json_object_get(c, "id"));
 		copy(j, c, "path");
 		copy(j, c, "nature");
-		json_object_set_new(j, "size_bytes", json_integer((json_int_t)wall->size_bytes));
+		json_object_set_new(j, "size_bytes",
+				    json_integer((json_int_t)wall->size_bytes));
 		for (unsigned i = 0; i < COMPONENT_COUNT; i++) {
-			const struct load_series *s = load_find(l, id, component_names[i]);
+			const struct load_series *s =
+				load_find(l, id, component_names[i]);
 			double v = s && s->n ? s->stats.p50 : NAN;
 			char key[64];
 
 			snprintf(key, sizeof key, "%s_ns", component_names[i]);
 			json_object_set_new(j, key, number(v));
 			comm = !strcmp(component_names[i], "comm") ? v : comm;
-			exposed = !strcmp(component_names[i], "exposed_comm") ? v : exposed;
+			exposed =
+				!strcmp(component_names[i], "exposed_comm") ? v : exposed;
 		}
-		json_object_set_new(j, "overlap", number(comm > 0 ? 1 - exposed / comm : NAN));
+		json_object_set_new(j, "overlap",
+				    number(comm > 0 ? 1 - exposed / comm : NAN));
 		json_array_append_new(components, j);
 	}
 }
 
 json_t *report_json(const struct load *l)
 {
-	json_t *run = json_copy(l->run), *cases = json_array(), *components = json_array(), *c;
+	json_t *run = json_copy(l->run), *cases = json_array(),
+	       *components = json_array(), *c;
 	size_t k;
 
 	json_array_foreach(json_object_get(l->run, "cases"), k, c)
 		add_case(l, c, cases, components);
 	json_object_del(run, "cases");
 	json_object_del(run, "evidence");
-	return json_pack("{s:s, s:o, s:o, s:[], s:[], s:o, s:O?}", "schema", "putscope-report", "run", run, "cases", cases, "hops",
-			 "closure", "components", components, "evidence", json_object_get(l->run, "evidence"));
+	return json_pack("{s:s, s:o, s:o, s:[], s:[], s:o, s:O?}", "schema",
+			 "putscope-report", "run", run, "cases", cases, "hops", "closure",
+			 "components", components, "evidence",
+			 json_object_get(l->run, "evidence"));
 }
 
 const char *nic_words(const json_t *rank)
@@ -128,6 +147,7 @@ const char *nic_words(const json_t *rank)
 
 	if (!name)
 		return "none";
-	snprintf(words, sizeof words, "%.60s%s", name, json_is_true(json_object_get(nic, "virtual")) ? " (virtual)" : "");
+	snprintf(words, sizeof words, "%.60s%s", name,
+		 json_is_true(json_object_get(nic, "virtual")) ? " (virtual)" : "");
 	return words;
 }

@@ -23,14 +23,16 @@ void rig_pair_broken(struct env *e, bool by_sm)
 /* Open the queue pairs of the local endpoints and connect them, B's at the other rank where it lies there. */
 static int open_pair(struct env *e, bool by_sm, struct nic_qp *own[END_COUNT])
 {
-	struct serve_msg m = { .what = SERVE_PAIR, .by_sm = by_sm };
+	struct serve_msg m = {.what = SERVE_PAIR, .by_sm = by_sm};
 	struct nic_addr addr[END_COUNT];
 	int err = 0;
 
 	for (int i = 0; i < END_COUNT; i++) {
 		if (e->end[i].remote)
 			continue;
-		OUR_TRY(nic_qp_open(&own[i], e->end[i].nic, by_sm ? e->sm : NULL, QUEUE_DEPTH), err, out);
+		OUR_TRY(nic_qp_open(&own[i], e->end[i].nic, by_sm ? e->sm : NULL,
+				    QUEUE_DEPTH),
+			err, out);
 		nic_qp_addr(own[i], &addr[i]);
 	}
 	if (e->end[END_B].remote) {
@@ -66,10 +68,15 @@ const char *rig_endpoints(const struct env *e)
 	return e->end[END_B].remote ? "nodes" : e->nic_count == 2 ? "across" : "loopback";
 }
 
-static int ask_slots(struct env *e, enum serve_what what, const struct slots *s, uint64_t *bad)
+static int ask_slots(struct env *e, enum serve_what what, const struct slots *s,
+		     uint64_t *bad)
 {
-	struct serve_msg m = { .what = what, .inl = s->inl, .bytes = s->bytes, .stride = s->stride, .ops = s->ops,
-			       .seq0 = s->seq0 };
+	struct serve_msg m = {.what = what,
+			      .inl = s->inl,
+			      .bytes = s->bytes,
+			      .stride = s->stride,
+			      .ops = s->ops,
+			      .seq0 = s->seq0};
 	int err = serve_ask(e, &m);
 
 	*bad = m.bad;
@@ -80,10 +87,12 @@ int rig_poison(struct env *e, enum end at, const struct slots *s)
 {
 	uint64_t none;
 
-	return e->end[at].remote ? ask_slots(e, SERVE_POISON, s, &none) : slots_poison(e, at, s);
+	return e->end[at].remote ? ask_slots(e, SERVE_POISON, s, &none)
+				 : slots_poison(e, at, s);
 }
 
 int rig_bad(struct env *e, enum end at, const struct slots *s, uint64_t *bad)
 {
-	return e->end[at].remote ? ask_slots(e, SERVE_CHECK, s, bad) : slots_bad(e, at, s, bad);
+	return e->end[at].remote ? ask_slots(e, SERVE_CHECK, s, bad)
+				 : slots_bad(e, at, s, bad);
 }

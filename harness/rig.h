@@ -13,8 +13,8 @@
 #include "ranks.h"
 #include "sm/sm.h"
 
-#define DATA_BYTES (16u << 20)	 /* source, and as much destination, of each endpoint */
-#define FLAG_BYTES 4096u	 /* behind the destination: the flag words of big round trips */
+#define DATA_BYTES (16u << 20) /* source, and as much destination, of each endpoint */
+#define FLAG_BYTES 4096u /* behind the destination: the flag words of big round trips */
 #define PUT_BYTES_MAX (4u << 20) /* largest message */
 #define QUEUE_DEPTH 256u
 
@@ -24,7 +24,8 @@ struct endpoint {
 	struct nic *nic;
 	uint8_t *src, *dst; /* SM addresses, in env->data_place */
 	struct ibv_mr *src_mr, *dst_mr;
-	uint64_t dst_addr; /* the destination as its NIC names it, for the other endpoint's puts */
+	uint64_t
+		dst_addr; /* the destination as its NIC names it, for the other endpoint's puts */
 	uint32_t dst_rkey;
 	bool remote; /* another rank holds it: no pointer above is set */
 };
@@ -37,11 +38,13 @@ struct env {
 	unsigned nic_count; /* 1: loopback inside one device; 2: across two */
 	struct nic *nics[2];
 	struct endpoint end[END_COUNT];
-	struct nic_qp *sm_qp[END_COUNT];  /* driven by device code; NULL until a gpu case needs it */
+	struct nic_qp *sm_qp
+		[END_COUNT]; /* driven by device code; NULL until a gpu case needs it */
 	struct nic_qp *cpu_qp[END_COUNT]; /* posted by ibv_post_send (proxy, host) */
-	uint8_t *staging;		  /* DATA_BYTES of plain memory: payload is made and checked here */
-	uint64_t *stamps;		  /* SM_HOST, 3 * PUT_OPS_MAX */
-	struct dev_result *result;	  /* SM_HOST */
+	uint8_t *
+		staging; /* DATA_BYTES of plain memory: payload is made and checked here */
+	uint64_t *stamps;	   /* SM_HOST, 3 * PUT_OPS_MAX */
+	struct dev_result *result; /* SM_HOST */
 	struct clock_fit host_clock, sm_clock, sm_wall;
 	uint64_t next_seq;
 	bool virtual_nic;
@@ -54,7 +57,9 @@ struct env {
  * failed takes no more). */
 int rig_pair(struct env *e, bool by_sm, struct nic_qp *pair[END_COUNT]);
 void rig_pair_broken(struct env *e, bool by_sm);
-const char *rig_endpoints(const struct env *e); /* "loopback", "across" (two devices) or "nodes" (two ranks) */
+const char *
+rig_endpoints(const struct env
+		      *e); /* "loopback", "across" (two devices) or "nodes" (two ranks) */
 /* Destination of an endpoint, here or at the other rank: poison it; count the puts that arrived wrong. */
 struct slots;
 int rig_poison(struct env *e, enum end at, const struct slots *s);

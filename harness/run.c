@@ -39,9 +39,11 @@ struct run {
 	struct record *record;
 };
 
-static void help_line(const char *key, const char *type, const char *def, const char *help)
+static void help_line(const char *key, const char *type, const char *def,
+		      const char *help)
 {
-	printf("  %-12s %s\n  %-12s   (%s; default %s)\n", key, help, "", type, *def ? def : "empty");
+	printf("  %-12s %s\n  %-12s   (%s; default %s)\n", key, help, "", type,
+	       *def ? def : "empty");
 }
 
 static int usage(void)
@@ -69,12 +71,21 @@ static int set_pair(struct opts *o, const char *pair, const char *where)
 static int parse(struct run *r, int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{ "out", required_argument, NULL, 'o' },  { "nic", required_argument, NULL, 'n' },
-		{ "gpu", required_argument, NULL, 'g' },  { "time", required_argument, NULL, 't' },
-		{ "repeat", required_argument, NULL, 'r' }, { "vcx", required_argument, NULL, 'v' },
-		{ "json", no_argument, NULL, 'j' },	  { "help", no_argument, NULL, 'h' }, { 0 },
+		{"out", required_argument, NULL, 'o'},
+		{"nic", required_argument, NULL, 'n'},
+		{"gpu", required_argument, NULL, 'g'},
+		{"time", required_argument, NULL, 't'},
+		{"repeat", required_argument, NULL, 'r'},
+		{"vcx", required_argument, NULL, 'v'},
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
 	};
-	static const char *const keys[] = { ['o'] = "out", ['n'] = "nic", ['g'] = "gpu", ['t'] = "time", ['r'] = "repeat" };
+	static const char *const keys[] = {['o'] = "out",
+					   ['n'] = "nic",
+					   ['g'] = "gpu",
+					   ['t'] = "time",
+					   ['r'] = "repeat"};
 
 	for (int pass = 0; pass < 2; pass++) {
 		int c, err = 0;
@@ -89,13 +100,15 @@ static int parse(struct run *r, int argc, char **argv)
 				return 1;
 			if (pass == 0)
 				continue;
-			snprintf(where, sizeof where, c == 'k' ? "-k" : "--%s", c == 'k' || c == 'v' || c == 'j' ? "" : keys[c]);
+			snprintf(where, sizeof where, c == 'k' ? "-k" : "--%s",
+				 c == 'k' || c == 'v' || c == 'j' ? "" : keys[c]);
 			if (c == 'j')
 				r->json = true;
 			else if (c == 'k')
 				err = set_pair(r->o, optarg, where);
 			else if (c == 'v' && r->vcx_n == VIRTUAL_OPTS_MAX)
-				err = err_say(-EINVAL, "more than %d --vcx options", VIRTUAL_OPTS_MAX);
+				err = err_say(-EINVAL, "more than %d --vcx options",
+					      VIRTUAL_OPTS_MAX);
 			else if (c == 'v')
 				err = virtual_check(r->vcx[r->vcx_n++] = optarg);
 			else
@@ -104,7 +117,8 @@ static int parse(struct run *r, int argc, char **argv)
 		if (err)
 			return err;
 		if (argc - optind > 1)
-			return err_say(-EINVAL, "one CONFIG at a time: '%s' and '%s'", argv[optind], argv[optind + 1]);
+			return err_say(-EINVAL, "one CONFIG at a time: '%s' and '%s'",
+				       argv[optind], argv[optind + 1]);
 		r->config = optind < argc ? argv[optind] : "quick";
 		if (pass == 0 && (err = opts_load(r->o, r->config)))
 			return err;
@@ -118,21 +132,28 @@ static int choose_benches(struct run *r)
 	size_t at = 0;
 
 	snprintf(names, sizeof names, "%s", opts_str(r->o, "bench"));
-	for (char *save, *w = strtok_r(names, ", ", &save); w; w = strtok_r(NULL, ", ", &save)) {
+	for (char *save, *w = strtok_r(names, ", ", &save); w;
+	     w = strtok_r(NULL, ", ", &save)) {
 		const struct bench *b = registry_find(w);
 
 		if (!b)
-			return err_say(-EINVAL, "bench '%s' does not exist; `putscope list` shows those that do", w);
+			return err_say(
+				-EINVAL,
+				"bench '%s' does not exist; `putscope list` shows those that do",
+				w);
 		if (r->bench_n == BENCHES_MAX)
 			return err_say(-EINVAL, "more than %d benches", BENCHES_MAX);
 		r->bench[r->bench_n++] = b;
 		r->needs_env |= b->needs_env;
-		at += (size_t)snprintf(r->uses + at, sizeof r->uses - at, "%s%s", at ? " " : "", b->uses);
+		at += (size_t)snprintf(r->uses + at, sizeof r->uses - at, "%s%s",
+				       at ? " " : "", b->uses);
 	}
 	if (!r->bench_n)
 		return err_say(-EINVAL, "bench is empty: nothing to run");
-	if (opts_int(r->o, "repeat") < 1 || opts_int(r->o, "min_batches") < 1 || opts_int(r->o, "min_samples") < 1)
-		return err_say(-EINVAL, "repeat, min_batches and min_samples must be 1 or more");
+	if (opts_int(r->o, "repeat") < 1 || opts_int(r->o, "min_batches") < 1 ||
+	    opts_int(r->o, "min_samples") < 1)
+		return err_say(-EINVAL,
+			       "repeat, min_batches and min_samples must be 1 or more");
 	if (!(opts_dbl(r->o, "time") > 0))
 		return err_say(-EINVAL, "time must be more than 0 seconds");
 	return opts_check_used(r->o, r->uses);
@@ -151,7 +172,8 @@ static int list_cases(struct run *r)
 
 static void default_dir(const struct run *r, char *dir, size_t n)
 {
-	const char *base = strrchr(r->config, '/') ? strrchr(r->config, '/') + 1 : r->config;
+	const char *base =
+		strrchr(r->config, '/') ? strrchr(r->config, '/') + 1 : r->config;
 	int len = (int)strcspn(base, ".");
 	char stamp[32];
 	time_t now = time(NULL);
@@ -177,10 +199,13 @@ static int open_record(struct run *r)
 	if (err)
 		return err;
 	strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S%z", localtime_r(&now, &tm));
-	return record_head(r->record, json_pack("{s:s, s:i, s:s, s:s, s:s, s:o, s:I, s:[o]}", "schema", RECORD_SCHEMA, "version",
-						RECORD_VERSION, "putscope", PUTSCOPE_VERSION, "start", stamp, "config", r->config,
-						"options", opts_json(r->o), "seed", (json_int_t)opts_int(r->o, "seed"), "ranks",
-						facts_rank(0, r->env)));
+	return record_head(r->record,
+			   json_pack("{s:s, s:i, s:s, s:s, s:s, s:o, s:I, s:[o]}",
+				     "schema", RECORD_SCHEMA, "version", RECORD_VERSION,
+				     "putscope", PUTSCOPE_VERSION, "start", stamp,
+				     "config", r->config, "options", opts_json(r->o),
+				     "seed", (json_int_t)opts_int(r->o, "seed"), "ranks",
+				     facts_rank(0, r->env)));
 }
 
 /* One put of each path before any timing; a path that fails takes its cases with it. */
@@ -193,7 +218,8 @@ static void self_tests(struct run *r)
 
 		if (c->status != CASE_OK || !registry_find(c->bench)->needs_env)
 			continue;
-		while (strcmp(r->cases.v[first].path, c->path) || r->cases.v[first].status == CASE_WAIVED)
+		while (strcmp(r->cases.v[first].path, c->path) ||
+		       r->cases.v[first].status == CASE_WAIVED)
 			first++;
 		if (first != i)
 			continue;
@@ -204,7 +230,8 @@ static void self_tests(struct run *r)
 			if (d->status != CASE_OK || strcmp(d->path, c->path))
 				continue;
 			d->status = CASE_FAILED;
-			snprintf(d->reason, sizeof d->reason, "self-test of the %s path: %.200s", c->path, err_last());
+			snprintf(d->reason, sizeof d->reason,
+				 "self-test of the %s path: %.200s", c->path, err_last());
 		}
 	}
 }
@@ -224,13 +251,16 @@ static int outcome(const struct run *r, int err)
 	if (err)
 		return command_fail(EXIT_FAILED);
 	if (run_stop)
-		fprintf(stderr, "putscope: interrupted; what was measured is in %s, marked incomplete\n", record_dir(r->record));
+		fprintf(stderr,
+			"putscope: interrupted; what was measured is in %s, marked incomplete\n",
+			record_dir(r->record));
 	return !ran ? EXIT_NOTHING : bad || run_stop ? EXIT_FAILED : EXIT_DONE;
 }
 
 static int measure(struct run *r)
 {
-	double start = 1e-9 * (double)clock_monotonic_raw_ns(), budget = opts_dbl(r->o, "time");
+	double start = 1e-9 * (double)clock_monotonic_raw_ns(),
+	       budget = opts_dbl(r->o, "time");
 	const char *why = NULL;
 	int err, status;
 
@@ -241,8 +271,10 @@ static int measure(struct run *r)
 	if (run_stop)
 		why = "interrupted by a signal";
 	if (!err)
-		err = record_write(r->record, &r->cases, r->env ? env_evidence(r->env) : NULL,
-				   1e-9 * (double)clock_monotonic_raw_ns() - start, true, !run_stop, why);
+		err = record_write(r->record, &r->cases,
+				   r->env ? env_evidence(r->env) : NULL,
+				   1e-9 * (double)clock_monotonic_raw_ns() - start, true,
+				   !run_stop, why);
 	status = outcome(r, err);
 	if (!err)
 		report_print(record_dir(r->record), r->json, false);
@@ -257,7 +289,7 @@ static void on_signal(int sig)
 
 static int run_here(struct run *r)
 {
-	struct sigaction sa = { .sa_handler = on_signal };
+	struct sigaction sa = {.sa_handler = on_signal};
 	int err, status;
 
 	if (r->needs_env) {
@@ -319,7 +351,7 @@ static int run_repeated(struct run *r, int argc, char **argv)
 
 int cmd_run(int argc, char **argv)
 {
-	struct run r = { .o = opts_new() };
+	struct run r = {.o = opts_new()};
 	int err = r.o ? parse(&r, argc, argv) : -ENOMEM, status;
 
 	if (err == 1) {
@@ -329,7 +361,9 @@ int cmd_run(int argc, char **argv)
 	if (!err)
 		err = choose_benches(&r);
 	if (!err && ranks_launched() > 1 && ranks_launched() % 2)
-		err = err_say(-EINVAL, "%d ranks cannot be paired: start 1 or an even number", ranks_launched());
+		err = err_say(-EINVAL,
+			      "%d ranks cannot be paired: start 1 or an even number",
+			      ranks_launched());
 	if (!err && r.needs_env) {
 		int v = virtual_needed(opts_str(r.o, "nic"));
 
@@ -347,7 +381,8 @@ int cmd_run(int argc, char **argv)
 	if (err)
 		status = command_fail(EXIT_USAGE);
 	else
-		status = opts_int(r.o, "repeat") > 1 ? run_repeated(&r, argc, argv) : run_here(&r);
+		status = opts_int(r.o, "repeat") > 1 ? run_repeated(&r, argc, argv)
+						     : run_here(&r);
 out:
 	case_list_free(&r.cases);
 	opts_free(r.o);

@@ -18,7 +18,9 @@ int serve_ask(struct env *e, struct serve_msg *m)
 	OUR_TRY(ranks_send(&e->ranks, m, sizeof *m), err, out);
 	OUR_TRY(ranks_recv(&e->ranks, m, sizeof *m), err, out);
 	if (m->magic != MAGIC)
-		err = err_say(-EPROTO, "rank 1 does not speak as this putscope does: start the same binary on both sides");
+		err = err_say(
+			-EPROTO,
+			"rank 1 does not speak as this putscope does: start the same binary on both sides");
 	else if (m->err)
 		err = err_say(m->err, "rank 1 (%s): %s", m->host, m->why);
 out:
@@ -43,7 +45,7 @@ out:
 
 static int answer(struct env *e, struct serve_msg *m)
 {
-	const struct slots s = { m->seq0, m->bytes, m->stride, m->ops, m->inl };
+	const struct slots s = {m->seq0, m->bytes, m->stride, m->ops, m->inl};
 
 	switch (m->what) {
 	case SERVE_HELLO:
@@ -55,8 +57,12 @@ static int answer(struct env *e, struct serve_msg *m)
 	case SERVE_POISON:
 	case SERVE_CHECK:
 		if ((uint64_t)s.stride * s.ops > DATA_BYTES || s.bytes > s.stride)
-			return err_say(-EINVAL, "asked for %u slots of %u B: more than this side has", s.ops, s.stride);
-		return m->what == SERVE_POISON ? slots_poison(e, END_B, &s) : slots_bad(e, END_B, &s, &m->bad);
+			return err_say(
+				-EINVAL,
+				"asked for %u slots of %u B: more than this side has",
+				s.ops, s.stride);
+		return m->what == SERVE_POISON ? slots_poison(e, END_B, &s)
+					       : slots_bad(e, END_B, &s, &m->bad);
 	case SERVE_END:
 		return 0;
 	}
@@ -72,7 +78,9 @@ int serve_loop(struct env *e)
 	do {
 		OUR_TRY(ranks_recv(&e->ranks, &m, sizeof m), err, out);
 		if (m.magic != MAGIC)
-			return err_say(-EPROTO, "rank 0 does not speak as this putscope does: start the same binary on both sides");
+			return err_say(
+				-EPROTO,
+				"rank 0 does not speak as this putscope does: start the same binary on both sides");
 		m.err = answer(e, &m);
 		snprintf(m.why, sizeof m.why, "%s", m.err ? err_last() : "");
 		gethostname(m.host, sizeof m.host - 1);

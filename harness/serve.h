@@ -13,16 +13,16 @@ struct env;
 enum serve_what { SERVE_HELLO, SERVE_PAIR, SERVE_POISON, SERVE_CHECK, SERVE_END };
 struct serve_msg {
 	uint32_t magic, what;
-	int32_t err;		/* of the answer */
-	uint32_t by_sm;		/* PAIR */
-	struct nic_addr addr;	/* PAIR, both ways */
-	uint64_t dst_addr;	/* HELLO's answer: endpoint B's destination */
+	int32_t err;	      /* of the answer */
+	uint32_t by_sm;	      /* PAIR */
+	struct nic_addr addr; /* PAIR, both ways */
+	uint64_t dst_addr;    /* HELLO's answer: endpoint B's destination */
 	uint32_t dst_rkey;
-	uint32_t inl;		/* POISON, CHECK: the puts that will land or have landed */
+	uint32_t inl; /* POISON, CHECK: the puts that will land or have landed */
 	uint32_t bytes, stride, ops;
-	uint64_t seq0, bad;	/* CHECK's answer: puts with wrong bytes */
+	uint64_t seq0, bad;	     /* CHECK's answer: puts with wrong bytes */
 	char host[64], options[256]; /* HELLO, both ways */
-	char why[256];		/* the answer's sentence when err */
+	char why[256];		     /* the answer's sentence when err */
 };
 /* Rank 0: ask and wait for the answer; errors of the other side are said here. */
 int serve_ask(struct env *e, struct serve_msg *m);

@@ -74,7 +74,8 @@ static int by_double(const void *a, const void *b)
 }
 
 /* Median of the samples weighted by how often their batch was drawn. */
-static double weighted_median(const struct sample *s, size_t n, const uint32_t *weight, uint64_t total)
+static double weighted_median(const struct sample *s, size_t n, const uint32_t *weight,
+			      uint64_t total)
 {
 	uint64_t seen = 0;
 
@@ -84,7 +85,8 @@ static double weighted_median(const struct sample *s, size_t n, const uint32_t *
 			continue;
 		if (2 * seen > total)
 			return s[i].v;
-		for (size_t j = i + 1; j < n; j++) /* exactly half: the mean with the next that counts */
+		for (size_t j = i + 1; j < n;
+		     j++) /* exactly half: the mean with the next that counts */
 			if (weight[s[j].batch])
 				return (s[i].v + s[j].v) / 2;
 		return s[i].v;
@@ -119,7 +121,8 @@ static int bootstrap(struct sample *s, size_t n, uint64_t seed, double *lo, doub
 	weight = calloc(top + 1, sizeof *weight);
 	size = calloc(top + 1, sizeof *size);
 	if (n > WALK_BUDGET / RESAMPLES)
-		resamples = WALK_BUDGET / n > RESAMPLES_MIN ? (unsigned)(WALK_BUDGET / n) : RESAMPLES_MIN;
+		resamples = WALK_BUDGET / n > RESAMPLES_MIN ? (unsigned)(WALK_BUDGET / n)
+							    : RESAMPLES_MIN;
 	medians = calloc(resamples, sizeof *medians);
 	if (!map || !weight || !size || !medians) {
 		err = err_say(-ENOMEM, "no memory for the bootstrap of %zu samples", n);
@@ -151,7 +154,8 @@ out:
 	return err;
 }
 
-int stats_summarise(const double *v, const uint32_t *batch, size_t n, double step, uint64_t seed, struct stats *out)
+int stats_summarise(const double *v, const uint32_t *batch, size_t n, double step,
+		    uint64_t seed, struct stats *out)
 {
 	struct sample *s;
 	double *sorted;
@@ -167,7 +171,7 @@ int stats_summarise(const double *v, const uint32_t *batch, size_t n, double ste
 		goto out;
 	}
 	for (size_t i = 0; i < n; i++)
-		s[i] = (struct sample){ v[i], batch[i] };
+		s[i] = (struct sample){v[i], batch[i]};
 	qsort(s, n, sizeof *s, by_value);
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = s[i].v;

@@ -8,8 +8,10 @@
 
 struct stats {
 	size_t n;
-	double p50, p50_lo, p50_hi; /* 95 % interval of the median; never narrower than +- one step */
-	double p90, p99, p99_9;     /* NAN with fewer than 10 samples beyond (p99: fewer than 1) */
+	double p50, p50_lo,
+		p50_hi; /* 95 % interval of the median; never narrower than +- one step */
+	double p90, p99,
+		p99_9; /* NAN with fewer than 10 samples beyond (p99: fewer than 1) */
 	double min, max;
 };
 /* Quantile q in [0,1] of sorted v[n], linear between order statistics (Hyndman-Fan 7). */
@@ -17,8 +19,8 @@ double stats_quantile(const double *sorted, size_t n, double q);
 /* v[n] with the batch number of each sample; samples of one batch are resampled together, since they are
  * correlated.  step: one timer step in the unit of v.  seed: of the bootstrap, so that it is repeatable.
  * 0 or -EINVAL (n == 0) or -ENOMEM. */
-int stats_summarise(const double *v, const uint32_t *batch, size_t n, double step, uint64_t seed,
-		    struct stats *out);
+int stats_summarise(const double *v, const uint32_t *batch, size_t n, double step,
+		    uint64_t seed, struct stats *out);
 /* splitmix64/xoshiro-like generator: next value of the state. */
 uint64_t stats_rand(uint64_t *state);
 /* Fisher-Yates. */

@@ -38,7 +38,9 @@ int virtual_needed(const char *nic)
 		return real_devices() == 0;
 	snprintf(path, sizeof path, SYS_RDMA "/%.255s", nic);
 	if (access(path, F_OK))
-		return err_say(-ENODEV, "no RDMA device named %s in " SYS_RDMA " (%d there); see ibv_devices, or use --nic virtual",
+		return err_say(-ENODEV,
+			       "no RDMA device named %s in " SYS_RDMA
+			       " (%d there); see ibv_devices, or use --nic virtual",
 			       nic, real_devices());
 	return 0;
 }
@@ -47,34 +49,40 @@ int virtual_check(const char *opt)
 {
 	char why[200];
 
-	return vcx_launch_check(opt, why, sizeof why) ? err_say(-EINVAL, "--vcx %s: %s", opt, why) : 0;
+	return vcx_launch_check(opt, why, sizeof why)
+		       ? err_say(-EINVAL, "--vcx %s: %s", opt, why)
+		       : 0;
 }
 
 /* Ranks of one launch on one host share a fabric by themselves: a file named after the launch. */
 static bool shared_fabric(char *opt, size_t size, const char **vcx_opts, int n)
 {
-	const char *all = getenv("OMPI_COMM_WORLD_SIZE"), *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE"),
+	const char *all = getenv("OMPI_COMM_WORLD_SIZE"),
+		   *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE"),
 		   *name = getenv("PMIX_NAMESPACE");
 
-	if (!all || !here || !name || atoi(all) < 2 || strcmp(all, here) || strchr(name, '/'))
+	if (!all || !here || !name || atoi(all) < 2 || strcmp(all, here) ||
+	    strchr(name, '/'))
 		return false;
 	for (int i = 0; i < n; i++)
 		if (!strncmp(vcx_opts[i], "fabric=", 7))
 			return false;
-	snprintf(opt, size, "fabric=" VCX_SHARED_FABRIC "%u-%.100s", (unsigned)geteuid(), name);
+	snprintf(opt, size, "fabric=" VCX_SHARED_FABRIC "%u-%.100s", (unsigned)geteuid(),
+		 name);
 	return true;
 }
 
 int virtual_start(char **argv, const char **vcx_opts, int n)
 {
 	const char *opts[VIRTUAL_OPTS_MAX + 1];
-	struct vcx_launch l = { .opts = opts, .nopts = n };
+	struct vcx_launch l = {.opts = opts, .nopts = n};
 	char fabric[200];
 
 	memcpy(opts, vcx_opts, (size_t)n * sizeof *opts);
 	if (shared_fabric(fabric, sizeof fabric, vcx_opts, n))
 		opts[l.nopts++] = fabric;
 
-	fputs("putscope: no ConnectX is used: the NIC is virtual (vcx); every number says so\n", stderr);
+	fputs("putscope: no ConnectX is used: the NIC is virtual (vcx); every number says so\n",
+	      stderr);
 	return vcx_launch(&l, argv);
 }

@@ -77,13 +77,14 @@ static void ping(struct flag_rtt *f, uint64_t *ticks)
 
 static void topology(char *out, size_t n)
 {
-	static const char *const keys[] = { "thread_siblings_list", "physical_package_id" };
-	char path[128], got[2][64] = { "", "" };
+	static const char *const keys[] = {"thread_siblings_list", "physical_package_id"};
+	char path[128], got[2][64] = {"", ""};
 
 	for (int k = 0; k < 2; k++) {
 		FILE *f;
 
-		snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/topology/%s", keys[k]);
+		snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/topology/%s",
+			 keys[k]);
 		f = fopen(path, "r");
 		if (!f)
 			continue;
@@ -91,10 +92,13 @@ static void topology(char *out, size_t n)
 			got[k][strcspn(got[k], "\n")] = 0;
 		fclose(f);
 	}
-	snprintf(out, n, "the first two CPUs allowed, pinned; cpu0: siblings %s, package %s", got[0], got[1]);
+	snprintf(out, n,
+		 "the first two CPUs allowed, pinned; cpu0: siblings %s, package %s",
+		 got[0], got[1]);
 }
 
-static int flag_rtt_cases(const struct opts *o, const struct env *env, struct case_list *out)
+static int flag_rtt_cases(const struct opts *o, const struct env *env,
+			  struct case_list *out)
 {
 	struct case_desc *c = case_add(out);
 
@@ -112,11 +116,13 @@ static int flag_rtt_cases(const struct opts *o, const struct env *env, struct ca
 	c->nature = "hardware"; /* two real cores; no NIC and no SM takes part */
 	c->spinners = 2;
 	c->main_metric = "rtt";
-	c->ordering = c->inlined = c->queue = c->cq = c->dbrec = c->doorbell = c->endpoints = "";
+	c->ordering = c->inlined = c->queue = c->cq = c->dbrec = c->doorbell =
+		c->endpoints = "";
 	topology(c->reason, sizeof c->reason);
 	if (sm_cpus() < 2) {
 		c->status = CASE_WAIVED;
-		snprintf(c->reason, sizeof c->reason, "needs two CPUs; this process may use one");
+		snprintf(c->reason, sizeof c->reason,
+			 "needs two CPUs; this process may use one");
 	}
 	return 0;
 }

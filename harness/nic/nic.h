@@ -32,7 +32,7 @@ int nic_open(struct nic **nic, const char *name);
 void nic_close(struct nic *nic);
 /* Names of the RDMA devices, at most max; the count, 0 when there is none. */
 unsigned nic_names(char names[][64], unsigned max);
-bool nic_is_virtual(void);	      /* vcx plays the NIC in this process */
+bool nic_is_virtual(void);			 /* vcx plays the NIC in this process */
 struct json_t *nic_facts(const struct nic *nic); /* new reference */
 
 /* What a peer must know to connect; plain data, exchanged between ranks. */

@@ -14,27 +14,32 @@
 #define RD_ATOMIC 16
 #define ACK_TIMEOUT 14 /* 4.096 us * 2^14 = 67 ms, IBTA 11.2.4.2 */
 #define RETRIES 7
-#define RNR_MIN 12     /* 0.64 ms, IBTA table 46 */
+#define RNR_MIN 12 /* 0.64 ms, IBTA table 46 */
 
 /* Take the rings' addresses from libmlx5 and make every page they touch usable by device code. */
 static int map_queues(struct nic_qp *qp)
 {
-	struct mlx5dv_qp dq = { 0 };
-	struct mlx5dv_cq dc = { 0 };
-	struct mlx5dv_obj obj = { .qp = { qp->qp, &dq }, .cq = { qp->cq, &dc } };
+	struct mlx5dv_qp dq = {0};
+	struct mlx5dv_cq dc = {0};
+	struct mlx5dv_obj obj = {.qp = {qp->qp, &dq}, .cq = {qp->cq, &dc}};
 	struct nic_queue *q = &qp->q;
 	void *p;
 	int err;
 
 	IBV_TRY(mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ), err, out);
 	if (dq.sq.stride != WQE_BB_BYTES || dc.cqe_size != CQE_BYTES)
-		return err_say(-EPERM, "%s: send blocks of %u B and CQEs of %u B, expected 64 and 64; unset MLX5_CQE_SIZE",
-			       qp->nic->name, dq.sq.stride, dc.cqe_size);
-	OUR_TRY(sm_map(qp->sm, dq.sq.buf, (size_t)dq.sq.wqe_cnt * dq.sq.stride, false, &p), err, out);
+		return err_say(
+			-EPERM,
+			"%s: send blocks of %u B and CQEs of %u B, expected 64 and 64; unset MLX5_CQE_SIZE",
+			qp->nic->name, dq.sq.stride, dc.cqe_size);
+	OUR_TRY(sm_map(qp->sm, dq.sq.buf, (size_t)dq.sq.wqe_cnt * dq.sq.stride, false,
+		       &p),
+		err, out);
 	q->sq = p;
 	OUR_TRY(sm_map(qp->sm, (void *)dq.dbrec, 8, false, &p), err, out);
 	q->sq_rec = (uint8_t *)p + 4; /* MLX5_SND_DBR: word 1 */
-	OUR_TRY(sm_map(qp->sm, dc.buf, (size_t)dc.cqe_cnt * dc.cqe_size, false, &p), err, out);
+	OUR_TRY(sm_map(qp->sm, dc.buf, (size_t)dc.cqe_cnt * dc.cqe_size, false, &p), err,
+		out);
 	q->cq = p;
 	OUR_TRY(sm_map(qp->sm, (void *)dc.dbrec, 4, false, &p), err, out);
 	q->cq_rec = p;
@@ -45,7 +50,8 @@ static int map_queues(struct nic_qp *qp)
 	q->cq_count = dc.cqe_cnt;
 	q->reg_toggle = dq.bf.size;
 	q->qpn = qp->qp->qp_num;
-	OUR_TRY(sm_alloc(qp->sm, qp->cursor_bytes, SM_HOST, (void **)&qp->cursor), err, out);
+	OUR_TRY(sm_alloc(qp->sm, qp->cursor_bytes, SM_HOST, (void **)&qp->cursor), err,
+		out);
 	OUR_TRY(sm_map(qp->sm, qp->cursor, sizeof *qp->cursor, false, &p), err, out);
 	q->cursor = p;
 out:
@@ -54,13 +60,17 @@ out:
 
 int nic_qp_open(struct nic_qp **out, struct nic *nic, struct sm *sm, unsigned depth)
 {
-	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { depth, 1, 1, 1, WQE_INLINE_MAX } };
+	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
+					.cap = {depth, 1, 1, 1, WQE_INLINE_MAX}};
 	struct nic_qp *qp = NULL;
 	int err = 0;
 
 	*out = NULL;
 	if (sm && !nic->mlx5)
-		return err_say(-EOPNOTSUPP, "%s is no mlx5 device: an SM cannot build its work requests", nic->name);
+		return err_say(
+			-EOPNOTSUPP,
+			"%s is no mlx5 device: an SM cannot build its work requests",
+			nic->name);
 	PTR_TRY(qp = calloc(1, sizeof *qp), err, out);
 	qp->nic = nic;
 	qp->sm = sm;
@@ -103,20 +113,30 @@ void nic_qp_addr(const struct nic_qp *qp, struct nic_addr *a)
 
 int nic_qp_connect(struct nic_qp *qp, const struct nic_addr *peer)
 {
-	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = qp->nic->port,
-				    .qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-						       IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC };
-	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR, .dest_qp_num = peer->qpn, .rq_psn = peer->psn,
-				   .max_dest_rd_atomic = RD_ATOMIC, .min_rnr_timer = RNR_MIN };
-	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .timeout = ACK_TIMEOUT, .retry_cnt = RETRIES,
-				   .rnr_retry = RETRIES, .max_rd_atomic = RD_ATOMIC,
-				   .sq_psn = qp->qp->qp_num & 0xffffff };
+	struct ibv_qp_attr init = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = qp->nic->port,
+		.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC};
+	struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
+				  .dest_qp_num = peer->qpn,
+				  .rq_psn = peer->psn,
+				  .max_dest_rd_atomic = RD_ATOMIC,
+				  .min_rnr_timer = RNR_MIN};
+	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS,
+				  .timeout = ACK_TIMEOUT,
+				  .retry_cnt = RETRIES,
+				  .rnr_retry = RETRIES,
+				  .max_rd_atomic = RD_ATOMIC,
+				  .sq_psn = qp->qp->qp_num & 0xffffff};
 	int err;
 
 	if (peer->ethernet != qp->nic->ethernet)
-		return err_say(-EPERM, "%s is %s and its peer is not: they cannot connect", qp->nic->name,
-			       qp->nic->ethernet ? "Ethernet" : "InfiniBand");
-	rtr.path_mtu = peer->mtu < (uint8_t)qp->nic->mtu ? (enum ibv_mtu)peer->mtu : qp->nic->mtu;
+		return err_say(
+			-EPERM, "%s is %s and its peer is not: they cannot connect",
+			qp->nic->name, qp->nic->ethernet ? "Ethernet" : "InfiniBand");
+	rtr.path_mtu = peer->mtu < (uint8_t)qp->nic->mtu ? (enum ibv_mtu)peer->mtu
+							 : qp->nic->mtu;
 	rtr.ah_attr.port_num = qp->nic->port;
 	rtr.ah_attr.dlid = peer->lid;
 	if (qp->nic->ethernet) {
@@ -125,11 +145,20 @@ int nic_qp_connect(struct nic_qp *qp, const struct nic_addr *peer)
 		rtr.ah_attr.grh.sgid_index = (uint8_t)qp->nic->gid_index;
 		rtr.ah_attr.grh.hop_limit = 64;
 	}
-	IBV_TRY(ibv_modify_qp(qp->qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), err, out);
-	IBV_TRY(ibv_modify_qp(qp->qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), err, out);
-	IBV_TRY(ibv_modify_qp(qp->qp, &rts, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC), err, out);
+	IBV_TRY(ibv_modify_qp(qp->qp, &init,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				      IBV_QP_ACCESS_FLAGS),
+		err, out);
+	IBV_TRY(ibv_modify_qp(qp->qp, &rtr,
+			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+				      IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+		err, out);
+	IBV_TRY(ibv_modify_qp(qp->qp, &rts,
+			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+				      IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+				      IBV_QP_MAX_QP_RD_ATOMIC),
+		err, out);
 	err = 0;
 out:
 	return err;

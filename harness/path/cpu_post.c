@@ -66,12 +66,15 @@ int cpu_wait(struct cpu_post *c, uint64_t deadline_ticks)
 		if (!start)
 			start = now;
 		if (now - start > deadline_ticks)
-			return err_say(-ETIMEDOUT, "no completion within the deadline after ibv_post_send");
+			return err_say(
+				-ETIMEDOUT,
+				"no completion within the deadline after ibv_post_send");
 	}
 	if (n < 0)
 		return err_say(-EIO, "ibv_poll_cq failed");
 	if (wc.status != IBV_WC_SUCCESS)
-		return err_say(-EREMOTEIO, "put ended in an error completion: %s, vendor 0x%02x",
+		return err_say(-EREMOTEIO,
+			       "put ended in an error completion: %s, vendor 0x%02x",
 			       ibv_wc_status_str(wc.status), wc.vendor_err);
 	return 0;
 }

@@ -27,9 +27,10 @@ DEV uint64_t dev_turn(struct dev_patience *p)
 }
 
 /* Poll a flag word until it holds `want` under `mask`. */
-DEV uint32_t dev_wait_flag(const uint8_t *flag, uint64_t want, uint64_t mask, uint64_t deadline)
+DEV uint32_t dev_wait_flag(const uint8_t *flag, uint64_t want, uint64_t mask,
+			   uint64_t deadline)
 {
-	struct dev_patience p = { 0, 0 };
+	struct dev_patience p = {0, 0};
 
 	while ((dev_ld8b(flag) & mask) != (want & mask))
 		if (dev_turn(&p) > deadline)
@@ -46,8 +47,9 @@ DEV void dev_result_open(struct dev_result *r)
 }
 
 /* Hand over the stamps of the puts that ended, then the result; the result goes last. */
-DEV void dev_result_close(struct dev_result *r, struct dev_result *out, uint32_t done, uint32_t per_op,
-			  const uint64_t *t, uint64_t *stamps, const uint64_t *baseline)
+DEV void dev_result_close(struct dev_result *r, struct dev_result *out, uint32_t done,
+			  uint32_t per_op, const uint64_t *t, uint64_t *stamps,
+			  const uint64_t *baseline)
 {
 	r->at = done;
 	for (uint32_t i = 0; i < per_op * done; i++)

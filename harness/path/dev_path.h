@@ -5,18 +5,18 @@
 #define PUTSCOPE_DEV_PATH_H
 #include "nic/wqe.h"
 
-#define PUT_OPS_MAX 512u  /* puts of one launch: their stamps stay in 12 KiB of scratch */
-#define DEV_BASELINE 32u  /* back-to-back clock reads of each launch */
+#define PUT_OPS_MAX 512u /* puts of one launch: their stamps stay in 12 KiB of scratch */
+#define DEV_BASELINE 32u /* back-to-back clock reads of each launch */
 #define RERING_NONE 0u
 
 enum put_order {
-	ORDER_NONE,		/* WQE, record, doorbell: nothing between (unsafe control) */
-	ORDER_GPU_FENCE,	/* WQE, record, fence.gpu, doorbell */
-	ORDER_GPU_FENCE_DBREC,	/* WQE, fence.gpu, record, fence.gpu, doorbell */
-	ORDER_GPU_RELEASE,	/* WQE, record, doorbell by st.release.gpu */
-	ORDER_THREADFENCE2,	/* WQE, __threadfence, record, __threadfence, doorbell */
-	ORDER_SYS_RELEASE,	/* WQE, record, doorbell by st.release.sys */
-	ORDER_SYS_FENCE,	/* WQE, record, fence.sys, doorbell */
+	ORDER_NONE,	 /* WQE, record, doorbell: nothing between (unsafe control) */
+	ORDER_GPU_FENCE, /* WQE, record, fence.gpu, doorbell */
+	ORDER_GPU_FENCE_DBREC, /* WQE, fence.gpu, record, fence.gpu, doorbell */
+	ORDER_GPU_RELEASE,     /* WQE, record, doorbell by st.release.gpu */
+	ORDER_THREADFENCE2,    /* WQE, __threadfence, record, __threadfence, doorbell */
+	ORDER_SYS_RELEASE,     /* WQE, record, doorbell by st.release.sys */
+	ORDER_SYS_FENCE,       /* WQE, record, fence.sys, doorbell */
 	ORDER_COUNT,
 };
 
@@ -31,8 +31,9 @@ struct dev_result {
 	uint32_t at;	   /* the put it stopped at */
 	uint32_t syndrome; /* of an error CQE: syndrome | vendor syndrome << 8 */
 	uint32_t rerings;  /* doorbells rung again (unsafe orderings only) */
-	uint64_t entry_wall, exit_wall; /* shared clock, at the kernel's first and last act */
-	uint64_t entry, exit;		/* SM clock, likewise */
+	uint64_t entry_wall,
+		exit_wall;    /* shared clock, at the kernel's first and last act */
+	uint64_t entry, exit; /* SM clock, likewise */
 	uint64_t baseline[DEV_BASELINE];
 };
 
@@ -50,7 +51,8 @@ struct dev_launch {
 	uint32_t bytes, ops;
 	uint64_t seq0; /* number of the first put */
 	uint64_t deadline_ticks;
-	uint64_t *stamps; /* puts: [3 * ops] t0, after the doorbell (0 when plain), completion; round trips: [2 * ops] */
+	uint64_t *
+		stamps; /* puts: [3 * ops] t0, after the doorbell (0 when plain), completion; round trips: [2 * ops] */
 	struct dev_result *result;
 };
 
@@ -71,13 +73,14 @@ struct rtt_args {
 	struct dev_launch l;
 	struct dev_reply r;
 	struct nic_queue qa, qb;
-	uint64_t flag_b_raddr, flag_a_raddr; /* the flag words as the NIC names them (big payloads) */
+	uint64_t flag_b_raddr,
+		flag_a_raddr; /* the flag words as the NIC names them (big payloads) */
 };
 
 /* A proxy's ring seen by its one producer.  Descriptor: two words that both carry the tag, the low 16 bits of the
  * entry's number + 1, so that a reader of either half knows whether it is there. */
 #define PROXY_DESC_BYTES 16u
-#define PROXY_FLAG 0x8000u     /* in the upper size part: put the 8 B flag behind this put */
+#define PROXY_FLAG 0x8000u /* in the upper size part: put the 8 B flag behind this put */
 #define PROXY_ERROR (1ull << 63) /* the counter's error bit; low bits: syndrome */
 struct proxy_view {
 	uint8_t *ring;	  /* host memory, device address */
@@ -89,8 +92,8 @@ static inline
 #ifdef __CUDACC__
 	__device__ __host__
 #endif
-	uint64_t
-	proxy_desc_word(uint32_t offset, uint32_t tag, uint32_t part)
+		uint64_t
+		proxy_desc_word(uint32_t offset, uint32_t tag, uint32_t part)
 {
 	return (uint64_t)offset << 32 | (uint64_t)(tag & 0xffff) << 16 | (part & 0xffff);
 }
@@ -120,10 +123,14 @@ extern "C" {
 #define PUT_STAMPED 1
 enum rtt_kind { RTT_INLINE, RTT_POINTER, RTT_BIG, RTT_KINDS };
 /* [ordering][inline][stamped]; the _cuda tables are there only in a build with CUDA. */
-extern const struct dev_kernel put_kernels_host[ORDER_COUNT][2][2], put_kernels_cuda[ORDER_COUNT][2][2];
-extern const struct dev_kernel rtt_kernels_host[ORDER_COUNT][RTT_KINDS], rtt_kernels_cuda[ORDER_COUNT][RTT_KINDS];
-extern const struct dev_kernel proxy_kernels_host[PROXY_ORDERS][2], proxy_kernels_cuda[PROXY_ORDERS][2]; /* [order][stamped] */
-extern const struct dev_kernel proxy_rtt_kernels_host[2], proxy_rtt_kernels_cuda[2]; /* [big] */
+extern const struct dev_kernel put_kernels_host[ORDER_COUNT][2][2],
+	put_kernels_cuda[ORDER_COUNT][2][2];
+extern const struct dev_kernel rtt_kernels_host[ORDER_COUNT][RTT_KINDS],
+	rtt_kernels_cuda[ORDER_COUNT][RTT_KINDS];
+extern const struct dev_kernel proxy_kernels_host[PROXY_ORDERS][2],
+	proxy_kernels_cuda[PROXY_ORDERS][2]; /* [order][stamped] */
+extern const struct dev_kernel proxy_rtt_kernels_host[2],
+	proxy_rtt_kernels_cuda[2]; /* [big] */
 extern const struct dev_kernel produce_kernel_host, produce_kernel_cuda;
 #ifdef __cplusplus
 }

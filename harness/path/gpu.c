@@ -4,7 +4,8 @@
 #include "err.h"
 #include "path/put.h"
 
-#define RERING_NS 50000.0 /* unsafe orders: ring again after this long without a completion */
+#define RERING_NS \
+	50000.0 /* unsafe orders: ring again after this long without a completion */
 
 #pragma weak put_kernels_cuda
 #pragma weak rtt_kernels_cuda
@@ -23,7 +24,7 @@ static const struct dev_kernel *put_kernel(const struct put *p, bool stamped)
 static int gpu_launch(struct put *p, struct batch *b, bool stamped)
 {
 	struct env *e = p->env;
-	struct put_args a = { 0 };
+	struct put_args a = {0};
 	double wall;
 	int err;
 
@@ -50,11 +51,14 @@ static int gpu_puts(struct put *p, struct batch *b)
 
 static int gpu_rtts(struct put *p, struct batch *b)
 {
-	enum rtt_kind kind = p->slots.bytes > 8 ? RTT_BIG : p->slots.inl ? RTT_INLINE : RTT_POINTER;
-	const struct dev_kernel *k = sm_is_gpu(p->env->sm) ? &rtt_kernels_cuda[p->order][kind]
-							   : &rtt_kernels_host[p->order][kind];
+	enum rtt_kind kind = p->slots.bytes > 8 ? RTT_BIG
+			     : p->slots.inl	? RTT_INLINE
+						: RTT_POINTER;
+	const struct dev_kernel *k = sm_is_gpu(p->env->sm)
+					     ? &rtt_kernels_cuda[p->order][kind]
+					     : &rtt_kernels_host[p->order][kind];
 	struct env *e = p->env;
-	struct rtt_args a = { 0 };
+	struct rtt_args a = {0};
 	double wall;
 	int err;
 
@@ -78,4 +82,4 @@ static void gpu_close(struct put *p)
 	(void)p; /* the pair belongs to the rig */
 }
 
-const struct path_ops path_gpu = { "gpu", gpu_open, gpu_puts, gpu_rtts, gpu_close };
+const struct path_ops path_gpu = {"gpu", gpu_open, gpu_puts, gpu_rtts, gpu_close};

@@ -11,7 +11,7 @@ struct put_state {
 
 DEV struct put_state state_load(const struct nic_cursor *c)
 {
-	struct put_state s = { c->pi, c->ci, c->reg_off };
+	struct put_state s = {c->pi, c->ci, c->reg_off};
 	return s;
 }
 DEV void state_store(struct nic_cursor *c, const struct put_state *s)
@@ -59,10 +59,10 @@ DEV void ring_again(const struct nic_queue *q, struct put_state *s, uint64_t ctr
 
 /* Wait for the CQE at s->ci and hand it back.  Nothing is read afterwards that depends on the CQE, so no acquire:
  * a consumer of READ data would need fence.acquire.sys here. */
-DEV uint32_t wait_cqe(const struct nic_queue *q, struct put_state *s, uint64_t ctrl, uint64_t deadline,
-		      uint64_t rering, struct dev_result *r)
+DEV uint32_t wait_cqe(const struct nic_queue *q, struct put_state *s, uint64_t ctrl,
+		      uint64_t deadline, uint64_t rering, struct dev_result *r)
 {
-	struct dev_patience patience = { 0, 0 };
+	struct dev_patience patience = {0, 0};
 	uint64_t waited, next = rering;
 	int look;
 
@@ -85,11 +85,12 @@ DEV uint32_t wait_cqe(const struct nic_queue *q, struct put_state *s, uint64_t c
 }
 
 /* Build one WQE at s->pi; returns its control word.  `flags`: the CQE request. */
-DEV uint64_t build(const struct nic_queue *q, struct put_state *s, const struct wqe_put *p, const uint64_t *d,
-		   int inl)
+DEV uint64_t build(const struct nic_queue *q, struct put_state *s,
+		   const struct wqe_put *p, const uint64_t *d, int inl)
 {
 	uint8_t *w = q->sq + (size_t)(s->pi & (q->sq_count - 1)) * WQE_BB_BYTES;
-	uint64_t ctrl = wqe_ctrl(s->pi, WQE_OP_WRITE, q->qpn, inl ? wqe_inline_ds(p->bytes) : 3);
+	uint64_t ctrl =
+		wqe_ctrl(s->pi, WQE_OP_WRITE, q->qpn, inl ? wqe_inline_ds(p->bytes) : 3);
 
 	if (inl)
 		wqe_write_inline(w, ctrl, p, d);
@@ -123,7 +124,8 @@ DEV void put_loop(const struct put_args *a, int order, int inl, int stamped)
 	dev_timer_baseline(baseline, DEV_BASELINE);
 	for (i = 0; i < a->l.ops; i++) {
 		const uint64_t off = (uint64_t)slot * a->l.s.stride;
-		const struct wqe_put p = { a->l.s.laddr + off, a->l.s.raddr + off, a->l.s.lkey, a->l.s.rkey, a->l.bytes };
+		const struct wqe_put p = {a->l.s.laddr + off, a->l.s.raddr + off,
+					  a->l.s.lkey, a->l.s.rkey, a->l.bytes};
 		uint64_t t0, t1 = 0, t2, ctrl;
 
 		payload_words(d, a->l.seq0 + i, inl);
@@ -150,13 +152,14 @@ DEV void put_loop(const struct put_args *a, int order, int inl, int stamped)
 
 /* One direction of a round trip: a small put is its own flag; a big one is followed by an 8 B inline flag on the same
  * QP (RC keeps the order), both rung by one doorbell. */
-DEV uint64_t rtt_post(const struct nic_queue *q, struct put_state *s, const struct wqe_put *p, uint64_t flag_raddr,
-		      const uint64_t *d, int order, int kind)
+DEV uint64_t rtt_post(const struct nic_queue *q, struct put_state *s,
+		      const struct wqe_put *p, uint64_t flag_raddr, const uint64_t *d,
+		      int order, int kind)
 {
 	uint64_t ctrl;
 
 	if (kind == RTT_BIG) {
-		const struct wqe_put flag = { 0, flag_raddr, 0, p->rkey, 8 };
+		const struct wqe_put flag = {0, flag_raddr, 0, p->rkey, 8};
 
 		build(q, s, p, d, 0);
 		ctrl = build(q, s, &flag, d, 1);
@@ -168,7 +171,8 @@ DEV uint64_t rtt_post(const struct nic_queue *q, struct put_state *s, const stru
 }
 
 /* Completions of one round, outside the timed window: both WQEs of a big put ask for a CQE. */
-DEV uint32_t rtt_reap(const struct nic_queue *q, struct put_state *s, uint64_t deadline, struct dev_result *r, int kind)
+DEV uint32_t rtt_reap(const struct nic_queue *q, struct put_state *s, uint64_t deadline,
+		      struct dev_result *r, int kind)
 {
 	uint32_t status = wait_cqe(q, s, 0, deadline, RERING_NONE, r);
 
@@ -178,12 +182,15 @@ DEV uint32_t rtt_reap(const struct nic_queue *q, struct put_state *s, uint64_t d
 }
 
 /* One round as both endpoints.  Returns the status; *t1 is when A saw the reply. */
-DEV uint32_t rtt_round(const struct rtt_args *a, struct put_state *sa, struct put_state *sb, const uint64_t *d,
-		       uint64_t off, uint64_t *t, int order, int kind)
+DEV uint32_t rtt_round(const struct rtt_args *a, struct put_state *sa,
+		       struct put_state *sb, const uint64_t *d, uint64_t off, uint64_t *t,
+		       int order, int kind)
 {
 	const uint64_t mask = kind == RTT_BIG ? ~0ull : payload_head_mask(a->l.bytes);
-	const struct wqe_put pa = { a->l.s.laddr + off, a->l.s.raddr + off, a->l.s.lkey, a->l.s.rkey, a->l.bytes };
-	const struct wqe_put pb = { a->r.s.laddr + off, a->r.s.raddr + off, a->r.s.lkey, a->r.s.rkey, a->l.bytes };
+	const struct wqe_put pa = {a->l.s.laddr + off, a->l.s.raddr + off, a->l.s.lkey,
+				   a->l.s.rkey, a->l.bytes};
+	const struct wqe_put pb = {a->r.s.laddr + off, a->r.s.raddr + off, a->r.s.lkey,
+				   a->r.s.rkey, a->l.bytes};
 	const uint64_t small_off = kind == RTT_BIG ? 0 : off;
 	uint32_t status;
 
@@ -235,26 +242,29 @@ DEV void rtt_loop(const struct rtt_args *a, int order, int kind)
 }
 
 /* Each variant is a kernel of its own: it holds only its own fences and no option test. */
-#define PUT_KERNELS(n, order)                                                                      \
-	DEV_KERNEL(put_##n##_pointer_plain, struct put_args, put_loop(a, order, 0, 0))             \
-	DEV_KERNEL(put_##n##_pointer, struct put_args, put_loop(a, order, 0, PUT_STAMPED))         \
-	DEV_KERNEL(put_##n##_inline_plain, struct put_args, put_loop(a, order, PUT_INLINE, 0))     \
-	DEV_KERNEL(put_##n##_inline, struct put_args, put_loop(a, order, PUT_INLINE, PUT_STAMPED)) \
-	DEV_KERNEL(rtt_##n##_inline, struct rtt_args, rtt_loop(a, order, RTT_INLINE))              \
-	DEV_KERNEL(rtt_##n##_pointer, struct rtt_args, rtt_loop(a, order, RTT_POINTER))            \
+#define PUT_KERNELS(n, order)                                                           \
+	DEV_KERNEL(put_##n##_pointer_plain, struct put_args, put_loop(a, order, 0, 0))  \
+	DEV_KERNEL(put_##n##_pointer, struct put_args,                                  \
+		   put_loop(a, order, 0, PUT_STAMPED))                                  \
+	DEV_KERNEL(put_##n##_inline_plain, struct put_args,                             \
+		   put_loop(a, order, PUT_INLINE, 0))                                   \
+	DEV_KERNEL(put_##n##_inline, struct put_args,                                   \
+		   put_loop(a, order, PUT_INLINE, PUT_STAMPED))                         \
+	DEV_KERNEL(rtt_##n##_inline, struct rtt_args, rtt_loop(a, order, RTT_INLINE))   \
+	DEV_KERNEL(rtt_##n##_pointer, struct rtt_args, rtt_loop(a, order, RTT_POINTER)) \
 	DEV_KERNEL(rtt_##n##_big, struct rtt_args, rtt_loop(a, order, RTT_BIG))
-#define PUT_ENTRIES(n)                                                                             \
-	{                                                                                          \
-		{ DEV_ENTRY(put_##n##_pointer_plain, struct put_args),                             \
-		  DEV_ENTRY(put_##n##_pointer, struct put_args) },                                 \
-		{ DEV_ENTRY(put_##n##_inline_plain, struct put_args),                              \
-		  DEV_ENTRY(put_##n##_inline, struct put_args) },                                  \
+#define PUT_ENTRIES(n)                                                       \
+	{                                                                    \
+		{DEV_ENTRY(put_##n##_pointer_plain, struct put_args),        \
+		 DEV_ENTRY(put_##n##_pointer, struct put_args)},             \
+			{DEV_ENTRY(put_##n##_inline_plain, struct put_args), \
+			 DEV_ENTRY(put_##n##_inline, struct put_args)},      \
 	}
-#define RTT_ENTRIES(n)                                                                             \
-	{                                                                                          \
-		DEV_ENTRY(rtt_##n##_inline, struct rtt_args),                                      \
-		DEV_ENTRY(rtt_##n##_pointer, struct rtt_args),                                     \
-		DEV_ENTRY(rtt_##n##_big, struct rtt_args),                                         \
+#define RTT_ENTRIES(n)                                                 \
+	{                                                              \
+		DEV_ENTRY(rtt_##n##_inline, struct rtt_args),          \
+			DEV_ENTRY(rtt_##n##_pointer, struct rtt_args), \
+			DEV_ENTRY(rtt_##n##_big, struct rtt_args),     \
 	}
 
 PUT_KERNELS(none, ORDER_NONE)
@@ -267,10 +277,12 @@ PUT_KERNELS(sys_fence, ORDER_SYS_FENCE)
 
 /* In the order of enum put_order. */
 DEV_C const struct dev_kernel DEV_NAME(put_kernels)[ORDER_COUNT][2][2] = {
-	PUT_ENTRIES(none),	   PUT_ENTRIES(gpu_fence),    PUT_ENTRIES(gpu_fence_dbrec), PUT_ENTRIES(gpu_release),
-	PUT_ENTRIES(threadfence2), PUT_ENTRIES(sys_release), PUT_ENTRIES(sys_fence),
+	PUT_ENTRIES(none),	  PUT_ENTRIES(gpu_fence),    PUT_ENTRIES(gpu_fence_dbrec),
+	PUT_ENTRIES(gpu_release), PUT_ENTRIES(threadfence2), PUT_ENTRIES(sys_release),
+	PUT_ENTRIES(sys_fence),
 };
 DEV_C const struct dev_kernel DEV_NAME(rtt_kernels)[ORDER_COUNT][RTT_KINDS] = {
-	RTT_ENTRIES(none),	   RTT_ENTRIES(gpu_fence),    RTT_ENTRIES(gpu_fence_dbrec), RTT_ENTRIES(gpu_release),
-	RTT_ENTRIES(threadfence2), RTT_ENTRIES(sys_release), RTT_ENTRIES(sys_fence),
+	RTT_ENTRIES(none),	  RTT_ENTRIES(gpu_fence),    RTT_ENTRIES(gpu_fence_dbrec),
+	RTT_ENTRIES(gpu_release), RTT_ENTRIES(threadfence2), RTT_ENTRIES(sys_release),
+	RTT_ENTRIES(sys_fence),
 };

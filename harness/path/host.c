@@ -20,8 +20,8 @@ struct host_op {
 };
 struct host {
 	struct cpu_post post[END_COUNT];
-	struct host_op *op;  /* [ops + 1]: the last has only its launch */
-	uint64_t *walls;     /* SM_HOST, [2 * (ops + 1)]: entry, exit */
+	struct host_op *op; /* [ops + 1]: the last has only its launch */
+	uint64_t *walls;    /* SM_HOST, [2 * (ops + 1)]: entry, exit */
 	size_t walls_bytes;
 };
 
@@ -42,9 +42,11 @@ static int host_open(struct put *p)
 	if (!h)
 		return err_say(-ENOMEM, "no memory for the host path");
 	p->impl = h;
-	h->walls_bytes = (2 * (size_t)(p->ops + 1) * sizeof *h->walls + 4095) & ~(size_t)4095;
+	h->walls_bytes =
+		(2 * (size_t)(p->ops + 1) * sizeof *h->walls + 4095) & ~(size_t)4095;
 	PTR_TRY(h->op = calloc(p->ops + 1, sizeof *h->op), err, out);
-	OUR_TRY(sm_alloc(p->env->sm, h->walls_bytes, SM_HOST, (void **)&h->walls), err, out);
+	OUR_TRY(sm_alloc(p->env->sm, h->walls_bytes, SM_HOST, (void **)&h->walls), err,
+		out);
 	p->c->step_ns = p->env->sm_wall.step_ns;
 	p->c->timer_overhead_ns = p->env->sm_wall.overhead_ns;
 	return 0;
@@ -59,14 +61,16 @@ static int produce(struct put *p, uint32_t i)
 	struct host *h = p->impl;
 	struct env *e = p->env;
 	uint32_t slot = i < p->slots.ops ? i : 0;
-	struct produce_args a = { e->end[END_A].src + (size_t)slot * p->slots.stride, p->slots.seq0 + i, p->slots.bytes, 0,
-				  h->walls + 2 * i };
+	struct produce_args a = {e->end[END_A].src + (size_t)slot * p->slots.stride,
+				 p->slots.seq0 + i, p->slots.bytes, 0, h->walls + 2 * i};
 	int err;
 
 	if (i == p->slots.ops)
 		a.bytes = 0; /* the closing kernel only ends the last window */
 	h->op[i].launch = clock_host_ticks();
-	err = sm_launch(e->sm, sm_is_gpu(e->sm) ? &produce_kernel_cuda : &produce_kernel_host, &a);
+	err = sm_launch(e->sm,
+			sm_is_gpu(e->sm) ? &produce_kernel_cuda : &produce_kernel_host,
+			&a);
 	if (!err)
 		err = sm_sync(e->sm);
 	h->op[i].ended = clock_host_ticks();
@@ -78,13 +82,17 @@ static int await_flag(struct put *p, enum end at, uint32_t i)
 {
 	const bool big = p->slots.bytes > 8;
 	const uint8_t *flag = put_flag(p, at) + (big ? 0 : (size_t)i * p->slots.stride);
-	const uint64_t want = payload_word(p->slots.seq0 + i, 0), mask = big ? ~0ull : payload_head_mask(p->slots.bytes);
+	const uint64_t want = payload_word(p->slots.seq0 + i, 0),
+		       mask = big ? ~0ull : payload_head_mask(p->slots.bytes);
 	const uint64_t start = clock_host_ticks();
 
 	while ((dev_ld8b(flag) & mask) != (want & mask)) {
 		dev_relax();
 		if (clock_host_ticks() - start > p->deadline_ticks)
-			return err_say(-ETIMEDOUT, "round trip %u: the flag did not arrive within its deadline", i);
+			return err_say(
+				-ETIMEDOUT,
+				"round trip %u: the flag did not arrive within its deadline",
+				i);
 	}
 	return 0;
 }
@@ -110,7 +118,9 @@ static int one(struct put *p, uint32_t i)
 	int err;
 
 	OUR_TRY(produce(p, i), err, out);
-	OUR_TRY(cpu_post(&h->post[END_A], i * p->slots.stride, p->slots.bytes, p->rtt && p->slots.bytes > 8), err, out);
+	OUR_TRY(cpu_post(&h->post[END_A], i * p->slots.stride, p->slots.bytes,
+			 p->rtt && p->slots.bytes > 8),
+		err, out);
 	op->posted = clock_host_ticks();
 	if (p->rtt)
 		OUR_TRY(reply(p, i), err, out);
@@ -145,7 +155,8 @@ static int run(struct put *p)
 	OUR_TRY(put_prepare(p, NULL), err, out);
 	/* The replies' source: the same payload; its head is the host's to write, no kernel runs at B. */
 	for (uint32_t i = 0; p->rtt && i < p->slots.ops; i++)
-		payload_store_head(e->end[END_B].src + (size_t)i * p->slots.stride, payload_word(p->slots.seq0 + i, 0), p->slots.bytes);
+		payload_store_head(e->end[END_B].src + (size_t)i * p->slots.stride,
+				   payload_word(p->slots.seq0 + i, 0), p->slots.bytes);
 	for (uint32_t i = 0; i < p->slots.ops && !err; i++) {
 		err = one(p, i);
 		if (!err && p->rtt)
@@ -175,10 +186,14 @@ static int samples(struct put *p, struct batch *b)
 		const struct host_op *op = &h->op[i];
 
 		if (!p->rtt) {
-			issue[i] = clock_ns(&e->host_clock, op->posted - op->ended) - e->host_clock.overhead_ns;
-			poll[i] = clock_ns(&e->host_clock, op->done - op->posted) - e->host_clock.overhead_ns;
+			issue[i] = clock_ns(&e->host_clock, op->posted - op->ended) -
+				   e->host_clock.overhead_ns;
+			poll[i] = clock_ns(&e->host_clock, op->done - op->posted) -
+				  e->host_clock.overhead_ns;
 		}
-		whole[i] = clock_ns(&e->sm_wall, h->walls[2 * (i + 1)] - h->walls[2 * i + 1]) - e->sm_wall.overhead_ns;
+		whole[i] = clock_ns(&e->sm_wall,
+				    h->walls[2 * (i + 1)] - h->walls[2 * i + 1]) -
+			   e->sm_wall.overhead_ns;
 	}
 	return 0;
 }
@@ -187,15 +202,19 @@ static int components(struct put *p, struct batch *b)
 {
 	const struct host *h = p->impl;
 	const struct env *e = p->env;
-	struct put_components c = { 0 };
+	struct put_components c = {0};
 
 	for (uint32_t i = 0; i < p->slots.ops; i++) {
 		const struct host_op *op = &h->op[i];
-		double kernel = clock_ns(&e->sm_wall, h->walls[2 * i + 1] - h->walls[2 * i]);
+		double kernel =
+			clock_ns(&e->sm_wall, h->walls[2 * i + 1] - h->walls[2 * i]);
 
-		c.wall += clock_ns(&e->host_clock, h->op[i + 1].launch - op->launch) / p->slots.ops;
+		c.wall += clock_ns(&e->host_clock, h->op[i + 1].launch - op->launch) /
+			  p->slots.ops;
 		c.kernel += kernel / p->slots.ops;
-		c.cpu_wait += (clock_ns(&e->host_clock, op->ended - op->launch) - kernel) / p->slots.ops;
+		c.cpu_wait +=
+			(clock_ns(&e->host_clock, op->ended - op->launch) - kernel) /
+			p->slots.ops;
 		c.comm += clock_ns(&e->host_clock, op->done - op->ended) / p->slots.ops;
 	}
 	c.exposed_comm = c.comm;
@@ -218,4 +237,4 @@ static int host_rtts(struct put *p, struct batch *b)
 	return err ? err : samples(p, b);
 }
 
-const struct path_ops path_host = { "host", host_open, host_puts, host_rtts, host_close };
+const struct path_ops path_host = {"host", host_open, host_puts, host_rtts, host_close};

@@ -11,4 +11,5 @@ DEV void produce_one(const struct produce_args *a)
 }
 
 DEV_KERNEL(produce, struct produce_args, produce_one(a))
-DEV_C const struct dev_kernel DEV_NAME(produce_kernel) = DEV_ENTRY(produce, struct produce_args);
+DEV_C const struct dev_kernel DEV_NAME(produce_kernel) = DEV_ENTRY(produce,
+								   struct produce_args);

@@ -18,8 +18,8 @@
 
 #define RING_ENTRIES 256u
 #define RING_BYTES (RING_ENTRIES * PROXY_DESC_BYTES)
-#define COUNTER_OFF RING_BYTES		 /* a cache line of its own */
-#define HEAD_OFF (RING_BYTES + 64u)	 /* the producer's own */
+#define COUNTER_OFF RING_BYTES	    /* a cache line of its own */
+#define HEAD_OFF (RING_BYTES + 64u) /* the producer's own */
 #define MEM_BYTES 8192u
 
 struct ring {
@@ -55,7 +55,8 @@ static void ring_fail(struct ring *r, uint32_t syndrome)
 /* Take one descriptor if both of its words carry the tag of the entry that comes next. */
 static bool take(struct ring *r)
 {
-	const uint8_t *e = r->mem + (size_t)(r->next & (RING_ENTRIES - 1)) * PROXY_DESC_BYTES;
+	const uint8_t *e =
+		r->mem + (size_t)(r->next & (RING_ENTRIES - 1)) * PROXY_DESC_BYTES;
 	uint64_t tag = (r->next + 1) & 0xffff, lo = dev_ld8b(e), hi;
 	uint32_t bytes;
 
@@ -197,7 +198,9 @@ static int proxy_open(struct put *p)
 		int rc = pthread_create(&x->tid, NULL, worker_main, x);
 
 		x->started = !rc;
-		err = rc ? err_say(-rc, "cannot start the proxy's worker: %s", strerror(rc)) : 0;
+		err = rc ? err_say(-rc, "cannot start the proxy's worker: %s",
+				   strerror(rc))
+			 : 0;
 	}
 	if (err)
 		proxy_close(p);
@@ -219,10 +222,12 @@ static int proxy_view(struct put *p, enum end end, struct proxy_view *v)
 
 static int proxy_launch(struct put *p, struct batch *b, bool stamped)
 {
-	enum proxy_order order = strcmp(p->c->ordering, "settled") ? PROXY_SYS_FENCE : PROXY_SETTLED;
-	const struct dev_kernel *k = sm_is_gpu(p->env->sm) ? &proxy_kernels_cuda[order][stamped]
-							   : &proxy_kernels_host[order][stamped];
-	struct proxy_args a = { 0 };
+	enum proxy_order order =
+		strcmp(p->c->ordering, "settled") ? PROXY_SYS_FENCE : PROXY_SETTLED;
+	const struct dev_kernel *k = sm_is_gpu(p->env->sm)
+					     ? &proxy_kernels_cuda[order][stamped]
+					     : &proxy_kernels_host[order][stamped];
+	struct proxy_args a = {0};
 	double wall;
 	int err;
 
@@ -249,7 +254,7 @@ static int proxy_puts(struct put *p, struct batch *b)
 static int proxy_rtts(struct put *p, struct batch *b)
 {
 	const bool big = p->slots.bytes > 8;
-	struct proxy_rtt_args a = { 0 };
+	struct proxy_rtt_args a = {0};
 	double wall;
 	int err;
 
@@ -259,8 +264,10 @@ static int proxy_rtts(struct put *p, struct batch *b)
 	OUR_TRY(proxy_view(p, END_A, &a.va), err, out);
 	OUR_TRY(proxy_view(p, END_B, &a.vb), err, out);
 	worker_go(p->impl, END_COUNT);
-	err = put_launch(p, false, sm_is_gpu(p->env->sm) ? &proxy_rtt_kernels_cuda[big] : &proxy_rtt_kernels_host[big], &a,
-			 &wall);
+	err = put_launch(p, false,
+			 sm_is_gpu(p->env->sm) ? &proxy_rtt_kernels_cuda[big]
+					       : &proxy_rtt_kernels_host[big],
+			 &a, &wall);
 	worker_park(p->impl);
 	if (!err)
 		err = put_rtt_samples(p, b);
@@ -268,4 +275,5 @@ out:
 	return err;
 }
 
-const struct path_ops path_proxy = { "proxy", proxy_open, proxy_puts, proxy_rtts, proxy_close };
+const struct path_ops path_proxy = {"proxy", proxy_open, proxy_puts, proxy_rtts,
+				    proxy_close};

@@ -11,17 +11,20 @@
  */
 #include "path/dev_loop.h"
 
-DEV void enqueue(const struct proxy_view *v, uint64_t head, uint32_t off, uint32_t bytes, uint32_t flag)
+DEV void enqueue(const struct proxy_view *v, uint64_t head, uint32_t off, uint32_t bytes,
+		 uint32_t flag)
 {
 	uint32_t tag = (uint32_t)head + 1;
 
 	dev_st16_whole(v->ring + (size_t)(head & (v->count - 1)) * PROXY_DESC_BYTES,
-		       proxy_desc_word(off, tag, bytes), proxy_desc_word(off, tag, bytes >> 16 | flag));
+		       proxy_desc_word(off, tag, bytes),
+		       proxy_desc_word(off, tag, bytes >> 16 | flag));
 }
 
-DEV uint32_t wait_counter(const struct proxy_view *v, uint64_t want, uint64_t deadline, struct dev_result *r)
+DEV uint32_t wait_counter(const struct proxy_view *v, uint64_t want, uint64_t deadline,
+			  struct dev_result *r)
 {
-	struct dev_patience p = { 0, 0 };
+	struct dev_patience p = {0, 0};
 	uint64_t done;
 
 	while ((done = dev_ld8b(v->counter)) < want)
@@ -48,7 +51,8 @@ DEV void proxy_loop(const struct proxy_args *a, int order, int stamped)
 		const uint32_t off = slot * a->l.s.stride;
 		uint64_t t0, t1 = 0, t2;
 
-		payload_store_head(a->l.s.src + off, payload_word(a->l.seq0 + i, 0), a->l.bytes);
+		payload_store_head(a->l.s.src + off, payload_word(a->l.seq0 + i, 0),
+				   a->l.bytes);
 		if (order == PROXY_SETTLED)
 			dev_fence_sys(); /* SM and worker's NIC: the payload is in memory before the window opens */
 		t0 = dev_clock();
@@ -73,8 +77,8 @@ DEV void proxy_loop(const struct proxy_args *a, int order, int stamped)
 
 /* Request and reply through two rings, by one SM that plays both endpoints.  A small put is its own flag; behind a big
  * one the worker puts an 8 B flag on the same QP. */
-DEV uint32_t proxy_round(const struct proxy_rtt_args *a, uint64_t ha, uint64_t hb, uint64_t head, uint32_t off,
-			 uint64_t *t, int big)
+DEV uint32_t proxy_round(const struct proxy_rtt_args *a, uint64_t ha, uint64_t hb,
+			 uint64_t head, uint32_t off, uint64_t *t, int big)
 {
 	const uint64_t mask = big ? ~0ull : payload_head_mask(a->l.bytes);
 	const uint32_t flag_off = big ? 0 : off, flag = big ? PROXY_FLAG : 0;
@@ -128,13 +132,16 @@ DEV void proxy_rtt_loop(const struct proxy_rtt_args *a, int big)
 DEV_KERNEL(proxy_settled_plain, struct proxy_args, proxy_loop(a, PROXY_SETTLED, 0))
 DEV_KERNEL(proxy_settled, struct proxy_args, proxy_loop(a, PROXY_SETTLED, PUT_STAMPED))
 DEV_KERNEL(proxy_sys_fence_plain, struct proxy_args, proxy_loop(a, PROXY_SYS_FENCE, 0))
-DEV_KERNEL(proxy_sys_fence, struct proxy_args, proxy_loop(a, PROXY_SYS_FENCE, PUT_STAMPED))
+DEV_KERNEL(proxy_sys_fence, struct proxy_args,
+	   proxy_loop(a, PROXY_SYS_FENCE, PUT_STAMPED))
 DEV_KERNEL(proxy_rtt, struct proxy_rtt_args, proxy_rtt_loop(a, 0))
 DEV_KERNEL(proxy_rtt_big, struct proxy_rtt_args, proxy_rtt_loop(a, 1))
 
 DEV_C const struct dev_kernel DEV_NAME(proxy_kernels)[PROXY_ORDERS][2] = {
-	{ DEV_ENTRY(proxy_settled_plain, struct proxy_args), DEV_ENTRY(proxy_settled, struct proxy_args) },
-	{ DEV_ENTRY(proxy_sys_fence_plain, struct proxy_args), DEV_ENTRY(proxy_sys_fence, struct proxy_args) },
+	{DEV_ENTRY(proxy_settled_plain, struct proxy_args),
+	 DEV_ENTRY(proxy_settled, struct proxy_args)},
+	{DEV_ENTRY(proxy_sys_fence_plain, struct proxy_args),
+	 DEV_ENTRY(proxy_sys_fence, struct proxy_args)},
 };
 DEV_C const struct dev_kernel DEV_NAME(proxy_rtt_kernels)[2] = {
 	DEV_ENTRY(proxy_rtt, struct proxy_rtt_args),

@@ -7,11 +7,12 @@
 #include "err.h"
 #include "path/put.h"
 
-#define DEADLINE_NS 1.5e9	  /* of one put, beside 10 ns a byte */
+#define DEADLINE_NS 1.5e9 /* of one put, beside 10 ns a byte */
 #define DEADLINE_NS_PER_BYTE 10.0
 
 const char *const put_order_names[ORDER_COUNT] = {
-	"none", "gpu-fence", "gpu-fence-dbrec", "gpu-release", "threadfence2", "sys-release", "sys-fence",
+	"none",		"gpu-fence",   "gpu-fence-dbrec", "gpu-release",
+	"threadfence2", "sys-release", "sys-fence",
 };
 
 static void put_slots(const struct put *p, enum end from, struct dev_slots *s)
@@ -76,8 +77,8 @@ static int check_end(struct put *p, enum end to)
 	p->c->payload_errors += bad;
 	p->env->count.payload_errors += bad;
 	if (bad && !p->c->litmus)
-		return err_say(-EBADMSG, "%llu of %u puts arrived with wrong bytes (%s)", (unsigned long long)bad, p->slots.ops,
-			       p->c->id);
+		return err_say(-EBADMSG, "%llu of %u puts arrived with wrong bytes (%s)",
+			       (unsigned long long)bad, p->slots.ops, p->c->id);
 	return 0;
 }
 
@@ -93,10 +94,16 @@ static int launch_error(struct put *p)
 	const struct dev_result *r = p->env->result;
 
 	if (r->status == DEV_DEADLINE)
-		return err_say(-ETIMEDOUT, "put %u of %u did not complete within its deadline (%s path): the NIC did not see "
-					   "the doorbell, or the peer does not answer", r->at, p->slots.ops, p->path->name);
-	return err_say(-EREMOTEIO, "put %u of %u ended in an error completion, syndrome 0x%02x (%s), vendor 0x%02x", r->at,
-		       p->slots.ops, r->syndrome & 0xff, nic_syndrome(r->syndrome), r->syndrome >> 8 & 0xff);
+		return err_say(
+			-ETIMEDOUT,
+			"put %u of %u did not complete within its deadline (%s path): the NIC did not see "
+			"the doorbell, or the peer does not answer",
+			r->at, p->slots.ops, p->path->name);
+	return err_say(
+		-EREMOTEIO,
+		"put %u of %u ended in an error completion, syndrome 0x%02x (%s), vendor 0x%02x",
+		r->at, p->slots.ops, r->syndrome & 0xff, nic_syndrome(r->syndrome),
+		r->syndrome >> 8 & 0xff);
 }
 
 /* How a launch ended.  A litmus case whose NIC met a work request that was not there yet has found something: the puts
@@ -117,7 +124,8 @@ static int launch_outcome(struct put *p)
 	return -EAGAIN;
 }
 
-int put_launch(struct put *p, bool by_sm, const struct dev_kernel *k, const void *args, double *wall_ns)
+int put_launch(struct put *p, bool by_sm, const struct dev_kernel *k, const void *args,
+	       double *wall_ns)
 {
 	struct env *e = p->env;
 	uint64_t t0, t1;
@@ -188,12 +196,12 @@ int put_components(struct batch *b, const struct put_components *c)
 		const char *metric;
 		double ns;
 	} rows[] = {
-		{ "wall", c->wall },
-		{ "kernel", c->kernel },
-		{ "comm", c->comm },
-		{ "exposed_comm", c->exposed_comm },
-		{ "cpu_wait", c->cpu_wait },
-		{ "unaccounted", c->wall - c->kernel - c->exposed_comm - c->cpu_wait },
+		{"wall", c->wall},
+		{"kernel", c->kernel},
+		{"comm", c->comm},
+		{"exposed_comm", c->exposed_comm},
+		{"cpu_wait", c->cpu_wait},
+		{"unaccounted", c->wall - c->kernel - c->exposed_comm - c->cpu_wait},
 	};
 
 	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -207,7 +215,8 @@ int put_components(struct batch *b, const struct put_components *c)
 }
 
 /* Inside the kernel the SM either works or waits for the NIC; outside it the CPU waits for the kernel. */
-static int launch_components(struct put *p, struct batch *b, const struct clock_fit *c, double wall_ns)
+static int launch_components(struct put *p, struct batch *b, const struct clock_fit *c,
+			     double wall_ns)
 {
 	const struct dev_result *r = p->env->result;
 	const uint64_t *t = p->env->stamps;
@@ -224,7 +233,9 @@ static int launch_components(struct put *p, struct batch *b, const struct clock_
 	out.wall = wall_ns / ops;
 	out.kernel = clock_ns(c, work) / ops;
 	out.comm = out.exposed_comm = clock_ns(c, wait) / ops;
-	out.cpu_wait = (wall_ns - clock_ns(&p->env->sm_wall, r->exit_wall - r->entry_wall)) / ops;
+	out.cpu_wait =
+		(wall_ns - clock_ns(&p->env->sm_wall, r->exit_wall - r->entry_wall)) /
+		ops;
 	return put_components(b, &out);
 }
 
@@ -237,7 +248,8 @@ int put_samples(struct put *p, struct batch *b, bool stamped, double wall_ns)
 
 	settle_overhead(p, &c);
 	overhead = p->c->timer_overhead_ns;
-	done = batch_series(b, stamped ? "put_completion_stamped" : "put_completion", p->slots.ops);
+	done = batch_series(b, stamped ? "put_completion_stamped" : "put_completion",
+			    p->slots.ops);
 	if (stamped)
 		issue = batch_series(b, "issue", p->slots.ops);
 	if (!done || (stamped && !issue))
@@ -278,7 +290,7 @@ static uint32_t order_of(const struct case_desc *c)
 
 int put_open(struct env *env, struct case_desc *c, void **state)
 {
-	const struct path_ops *const paths[] = { &path_gpu, &path_proxy, &path_host };
+	const struct path_ops *const paths[] = {&path_gpu, &path_proxy, &path_host};
 	uint32_t slots;
 	struct put *p = calloc(1, sizeof *p);
 	int err;
@@ -297,7 +309,9 @@ int put_open(struct env *env, struct case_desc *c, void **state)
 	p->ops = (uint32_t)opts_int(env->opts, "ops");
 	if (p->ops > slots)
 		p->ops = slots;
-	p->deadline_ticks = (uint64_t)((DEADLINE_NS + DEADLINE_NS_PER_BYTE * p->slots.bytes) / env->sm_clock.ns_per_tick);
+	p->deadline_ticks =
+		(uint64_t)((DEADLINE_NS + DEADLINE_NS_PER_BYTE * p->slots.bytes) /
+			   env->sm_clock.ns_per_tick);
 	c->step_ns = env->sm_clock.step_ns;
 	c->timer_overhead_ns = env->sm_clock.overhead_ns;
 	for (unsigned i = 0; i < sizeof paths / sizeof *paths; i++)
@@ -316,7 +330,8 @@ int put_batch(void *state, struct batch *b)
 {
 	struct put *p = state;
 
-	sm_spinners(p->c->spinners - p->env->virtual_nic, p->env->virtual_nic, opts_bool(p->env->opts, "pin"));
+	sm_spinners(p->c->spinners - p->env->virtual_nic, p->env->virtual_nic,
+		    opts_bool(p->env->opts, "pin"));
 	return p->rtt ? p->path->rtts(p, b) : p->path->puts(p, b);
 }
 
@@ -332,10 +347,11 @@ void put_close(void *state)
 
 int put_self_test(struct env *env, const char *path)
 {
-	struct case_list l = { 0 };
-	struct batch b = { 0 };
+	struct case_list l = {0};
+	struct batch b = {0};
 	void *state = NULL;
-	int err = put_case_add(&l, env, "self-test", path, "put_completion", 8, "sys-fence", false);
+	int err = put_case_add(&l, env, "self-test", path, "put_completion", 8,
+			       "sys-fence", false);
 
 	if (!err)
 		err = put_open(env, &l.v[0], &state);

@@ -19,7 +19,7 @@ struct put {
 	uint32_t ops;		 /* puts of one launch */
 	struct slots slots;	 /* of the launch in hand */
 	uint64_t deadline_ticks; /* of the SM clock */
-	bool overhead_known;	 /* the case's timer overhead was taken from its first launch */
+	bool overhead_known; /* the case's timer overhead was taken from its first launch */
 	struct nic_qp *pair[END_COUNT];
 	void *impl; /* the path's own */
 };
@@ -42,8 +42,9 @@ void put_close(void *state);
 int put_self_test(struct env *env, const char *path);
 /* Append a case: path, metric ("put_completion" or "rtt"), size, ordering ("" off the gpu path), inline or pointer.
  * Waives it with the reason where it cannot run. */
-int put_case_add(struct case_list *l, const struct env *env, const char *bench, const char *path, const char *metric,
-		 uint64_t bytes, const char *ordering, bool inl);
+int put_case_add(struct case_list *l, const struct env *env, const char *bench,
+		 const char *path, const char *metric, uint64_t bytes,
+		 const char *ordering, bool inl);
 /* Sizes 1 .. PUT_BYTES_MAX, ops 1 .. PUT_OPS_MAX, else -EINVAL with the sentence. */
 int put_opts_check(const struct opts *o);
 extern const char *const put_order_names[ORDER_COUNT];
@@ -53,10 +54,13 @@ int put_prepare(struct put *p, struct dev_launch *l);
 /* Every byte that was put is compared; errors are counted in the case.  -EBADMSG, but not of a litmus case. */
 int put_check(struct put *p);
 void put_reply(const struct put *p, struct dev_reply *r);
-uint8_t *put_flag(const struct put *p, enum end at); /* where a side polls: the first slot, or the flag word if big */
+uint8_t *
+put_flag(const struct put *p,
+	 enum end at); /* where a side polls: the first slot, or the flag word if big */
 /* Run kernel k and check what arrived.  An error has its sentence, and the pair (of the SM or of the CPU) is opened anew at
  * the next rig_pair.  slots.ops says how many puts have samples.  wall_ns: launch to sync return. */
-int put_launch(struct put *p, bool by_sm, const struct dev_kernel *k, const void *args, double *wall_ns);
+int put_launch(struct put *p, bool by_sm, const struct dev_kernel *k, const void *args,
+	       double *wall_ns);
 /* Samples of one launch of single-direction puts, from stamps and result. */
 int put_samples(struct put *p, struct batch *b, bool stamped, double wall_ns);
 int put_rtt_samples(struct put *p, struct batch *b);

@@ -12,12 +12,13 @@ int put_opts_check(const struct opts *o)
 	int64_t ops = opts_int(o, "ops");
 
 	if (ops < 1 || ops > (int64_t)PUT_OPS_MAX)
-		return err_say(-EINVAL, "ops: %lld is outside 1 .. %u", (long long)ops, PUT_OPS_MAX);
+		return err_say(-EINVAL, "ops: %lld is outside 1 .. %u", (long long)ops,
+			       PUT_OPS_MAX);
 
 	for (size_t i = 0; i < s->n; i++)
 		if (!s->v[i] || s->v[i] > PUT_BYTES_MAX)
-			return err_say(-EINVAL, "sizes: %llu bytes is outside 1 .. %u", (unsigned long long)s->v[i],
-				       PUT_BYTES_MAX);
+			return err_say(-EINVAL, "sizes: %llu bytes is outside 1 .. %u",
+				       (unsigned long long)s->v[i], PUT_BYTES_MAX);
 	return 0;
 }
 
@@ -47,17 +48,22 @@ static void place(struct case_desc *c, const struct env *e)
 	c->spinners = spinners(e, c->path);
 	c->oversubscribed = c->spinners > sm_cpus();
 	if (e->end[END_B].remote && !strcmp(c->main_metric, "rtt"))
-		waive(c, "this version measures round trips between the endpoints of one process only");
+		waive(c,
+		      "this version measures round trips between the endpoints of one process only");
 	if (!strcmp(c->path, "gpu") && !e->end[END_A].nic->mlx5)
-		waive(c, "the NIC is no mlx5 device: an SM cannot build its work requests");
-	if (e->data_place == SM_GPU && !strcmp(c->inlined, "inline") && strcmp(c->path, "gpu"))
+		waive(c,
+		      "the NIC is no mlx5 device: an SM cannot build its work requests");
+	if (e->data_place == SM_GPU && !strcmp(c->inlined, "inline") &&
+	    strcmp(c->path, "gpu"))
 		waive(c, "the CPU cannot inline a payload that lies in GPU memory");
-	if (e->data_place == SM_GPU && !strcmp(c->path, "host") && !strcmp(c->main_metric, "rtt"))
+	if (e->data_place == SM_GPU && !strcmp(c->path, "host") &&
+	    !strcmp(c->main_metric, "rtt"))
 		waive(c, "the CPU cannot poll a flag in GPU memory");
 }
 
-int put_case_add(struct case_list *l, const struct env *env, const char *bench, const char *path, const char *metric,
-		 uint64_t bytes, const char *ordering, bool inl)
+int put_case_add(struct case_list *l, const struct env *env, const char *bench,
+		 const char *path, const char *metric, uint64_t bytes,
+		 const char *ordering, bool inl)
 {
 	bool gpu = !strcmp(path, "gpu");
 	struct case_desc *c = case_add(l);
@@ -67,17 +73,23 @@ int put_case_add(struct case_list *l, const struct env *env, const char *bench, 
 	c->bench = bench;
 	c->path = path;
 	c->size_bytes = bytes;
-	c->ordering = strcmp(path, "host") ? ordering : ""; /* a kernel's end orders its stores */
-	c->litmus = gpu && strcmp(ordering, "sys-fence") && strcmp(ordering, "sys-release");
+	c->ordering = strcmp(path, "host") ? ordering
+					   : ""; /* a kernel's end orders its stores */
+	c->litmus =
+		gpu && strcmp(ordering, "sys-fence") && strcmp(ordering, "sys-release");
 	c->inlined = inl ? "inline" : "pointer";
 	c->queue = c->cq = c->dbrec = "host";
 	c->doorbell = "db";
-	c->completion = !strcmp(metric, "rtt") ? "flag" : gpu ? "cqe" : !strcmp(path, "proxy") ? "counter" : "next-kernel";
+	c->completion = !strcmp(metric, "rtt")	 ? "flag"
+			: gpu			 ? "cqe"
+			: !strcmp(path, "proxy") ? "counter"
+						 : "next-kernel";
 	c->qps = c->batch = c->signalled = 1;
 	c->main_metric = metric;
 	c->data = c->endpoints = c->sm = "";
 	c->nature = "virtual";
-	snprintf(c->id, sizeof c->id, "%s/%s%s%s/%s/%s/%llu", bench, path, *c->ordering ? "/" : "", c->ordering, c->inlined, metric,
+	snprintf(c->id, sizeof c->id, "%s/%s%s%s/%s/%s/%llu", bench, path,
+		 *c->ordering ? "/" : "", c->ordering, c->inlined, metric,
 		 (unsigned long long)bytes);
 	if (inl && bytes > WQE_INLINE_MAX)
 		waive(c, "more than 28 B do not fit inline in one 64 B work queue entry");

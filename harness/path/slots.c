@@ -29,7 +29,8 @@ int slots_fill(struct env *e, enum end at, const struct slots *s)
 		}
 		memset(slot, POISON, word_bytes(s, 0));
 	}
-	return sm_copy_in(e->sm, e->end[at].src, e->data_place, e->staging, (size_t)s->stride * s->ops);
+	return sm_copy_in(e->sm, e->end[at].src, e->data_place, e->staging,
+			  (size_t)s->stride * s->ops);
 }
 
 int slots_poison(struct env *e, enum end at, const struct slots *s)
@@ -39,7 +40,9 @@ int slots_poison(struct env *e, enum end at, const struct slots *s)
 
 	memset(e->staging, POISON, span);
 	err = sm_copy_in(e->sm, e->end[at].dst, e->data_place, e->staging, span);
-	return err ? err : sm_copy_in(e->sm, e->end[at].dst + DATA_BYTES, e->data_place, e->staging, 8);
+	return err ? err
+		   : sm_copy_in(e->sm, e->end[at].dst + DATA_BYTES, e->data_place,
+				e->staging, 8);
 }
 
 static bool slot_right(const struct slots *s, uint32_t i, const uint8_t *slot)
@@ -59,7 +62,8 @@ int slots_bad(struct env *e, enum end at, const struct slots *s, uint64_t *bad)
 
 	*bad = 0;
 	if (e->data_place == SM_GPU) {
-		int err = sm_copy_out(e->sm, e->staging, got, SM_GPU, (size_t)s->stride * s->ops);
+		int err = sm_copy_out(e->sm, e->staging, got, SM_GPU,
+				      (size_t)s->stride * s->ops);
 
 		if (err)
 			return err;

@@ -20,15 +20,21 @@
 /* Per-launch scratch that no fence has to drain: shared memory. */
 #define DEV_SCRATCH(type, name, n) __shared__ type name[n]
 /* KERNEL is named once for both SMs; `body` sees its arguments as `a`. */
-#define DEV_KERNEL(kernel, type, body)                                                             \
-	static __global__ void kernel##_gpu(type args)                                             \
-	{                                                                                          \
-		const type *a = &args;                                                             \
-		body;                                                                              \
+#define DEV_KERNEL(kernel, type, body)                 \
+	static __global__ void kernel##_gpu(type args) \
+	{                                              \
+		const type *a = &args;                 \
+		body;                                  \
 	}
-#define DEV_ENTRY(kernel, type) { #kernel, sizeof(type), NULL, (const void *)kernel##_gpu }
+#define DEV_ENTRY(kernel, type)                                         \
+	{                                                               \
+#kernel, sizeof(type), NULL, (const void *)kernel##_gpu \
+	}
 
-DEV uint64_t dev_clock(void) { return (uint64_t)clock64(); }
+DEV uint64_t dev_clock(void)
+{
+	return (uint64_t)clock64();
+}
 /* A clock that the whole GPU shares; it steps (32 ns on an H200). */
 DEV uint64_t dev_wall(void)
 {
@@ -36,7 +42,10 @@ DEV uint64_t dev_wall(void)
 	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)::"memory");
 	return t;
 }
-DEV uint32_t dev_be32(uint32_t v) { return __byte_perm(v, 0, 0x0123); }
+DEV uint32_t dev_be32(uint32_t v)
+{
+	return __byte_perm(v, 0, 0x0123);
+}
 DEV uint64_t dev_be64(uint64_t v)
 {
 	return (uint64_t)dev_be32((uint32_t)v) << 32 | dev_be32((uint32_t)(v >> 32));
@@ -45,18 +54,23 @@ DEV uint64_t dev_be64(uint64_t v)
 /* One 16-byte store, weak: ordered for nobody until a fence or release follows. */
 DEV void dev_st16(void *p, uint64_t lo, uint64_t hi)
 {
-	asm volatile("st.global.v2.b64 [%0], {%1, %2};" ::"l"(p), "l"(lo), "l"(hi) : "memory");
+	asm volatile("st.global.v2.b64 [%0], {%1, %2};" ::"l"(p), "l"(lo), "l"(hi)
+		     : "memory");
 }
 /* One 16-byte store that a CPU sees whole: validity may sit inside it.  Before sm_90 there is no b128 store
  * and the pair may be seen half; a reader must therefore find validity in both halves. */
 DEV void dev_st16_whole(void *p, uint64_t lo, uint64_t hi)
 {
 #if __CUDA_ARCH__ >= 900
-	asm volatile("{ .reg .b128 v; mov.b128 v, {%1, %2}; st.relaxed.sys.global.b128 [%0], v; }" ::"l"(p),
-		     "l"(lo), "l"(hi)
-		     : "memory");
+	asm volatile(
+		"{ .reg .b128 v; mov.b128 v, {%1, %2}; st.relaxed.sys.global.b128 [%0], v; }" ::
+			"l"(p),
+		"l"(lo), "l"(hi)
+		: "memory");
 #else
-	asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2};" ::"l"(p), "l"(lo), "l"(hi) : "memory");
+	asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2};" ::"l"(p), "l"(lo),
+		     "l"(hi)
+		     : "memory");
 #endif
 }
 DEV void dev_st8b(void *p, uint64_t v)
@@ -69,7 +83,8 @@ DEV void dev_st4b(void *p, uint32_t v)
 }
 DEV void dev_st1b(void *p, uint8_t v)
 {
-	asm volatile("st.relaxed.sys.global.b8 [%0], %1;" ::"l"(p), "r"((uint32_t)v) : "memory");
+	asm volatile("st.relaxed.sys.global.b8 [%0], %1;" ::"l"(p), "r"((uint32_t)v)
+		     : "memory");
 }
 DEV uint32_t dev_ld4b(const void *p)
 {
@@ -86,7 +101,8 @@ DEV uint64_t dev_ld8b(const void *p)
 /* The doorbell register: MMIO, performed once, never merged (PTX ISA "st.mmio").  Orders nothing itself. */
 DEV void dev_st_mmio8b(void *p, uint64_t v)
 {
-	asm volatile("st.mmio.relaxed.sys.global.b64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+	asm volatile("st.mmio.relaxed.sys.global.b64 [%0], %1;" ::"l"(p), "l"(v)
+		     : "memory");
 }
 /* Release stores: this thread's earlier writes are visible, to threads of this GPU (gpu) or to the CPU and to
  * devices (sys), before the stored value is.  gpu scope promises nothing to a NIC or a CPU. */
@@ -99,11 +115,22 @@ DEV void dev_st_release_sys8b(void *p, uint64_t v)
 	asm volatile("st.release.sys.global.b64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 }
 /* Fences: this thread's earlier accesses against its later ones, as seen by the scope's observers. */
-DEV void dev_fence_gpu(void) { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
-DEV void dev_fence_sys(void) { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
-DEV void dev_threadfence(void) { __threadfence(); }
+DEV void dev_fence_gpu(void)
+{
+	asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+DEV void dev_fence_sys(void)
+{
+	asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+DEV void dev_threadfence(void)
+{
+	__threadfence();
+}
 /* A GPU thread that polls has nothing to yield to. */
-DEV void dev_relax(void) {}
+DEV void dev_relax(void)
+{
+}
 
 #else /* -------------------------------------------------------------------------- host threads */
 
@@ -114,18 +141,33 @@ DEV void dev_relax(void) {}
 #define DEV_NAME(n) n##_host
 #define DEV_C
 #define DEV_SCRATCH(type, name, n) type name[n]
-#define DEV_KERNEL(kernel, type, body)                                                             \
-	static void kernel##_thread(const void *args)                                              \
-	{                                                                                          \
-		const type *a = args;                                                              \
-		body;                                                                              \
+#define DEV_KERNEL(kernel, type, body)                \
+	static void kernel##_thread(const void *args) \
+	{                                             \
+		const type *a = args;                 \
+		body;                                 \
 	}
-#define DEV_ENTRY(kernel, type) { #kernel, sizeof(type), kernel##_thread, NULL }
+#define DEV_ENTRY(kernel, type)                              \
+	{                                                    \
+#kernel, sizeof(type), kernel##_thread, NULL \
+	}
 
-DEV uint64_t dev_clock(void) { return clock_host_ticks(); }
-DEV uint64_t dev_wall(void) { return clock_host_ticks(); }
-DEV uint32_t dev_be32(uint32_t v) { return __builtin_bswap32(v); }
-DEV uint64_t dev_be64(uint64_t v) { return __builtin_bswap64(v); }
+DEV uint64_t dev_clock(void)
+{
+	return clock_host_ticks();
+}
+DEV uint64_t dev_wall(void)
+{
+	return clock_host_ticks();
+}
+DEV uint32_t dev_be32(uint32_t v)
+{
+	return __builtin_bswap32(v);
+}
+DEV uint64_t dev_be64(uint64_t v)
+{
+	return __builtin_bswap64(v);
+}
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -141,12 +183,30 @@ DEV void dev_st16(void *p, uint64_t lo, uint64_t hi)
 	__asm__ volatile("stp %1, %2, [%0]" ::"r"(p), "r"(lo), "r"(hi) : "memory");
 }
 #endif
-DEV void dev_st16_whole(void *p, uint64_t lo, uint64_t hi) { dev_st16(p, lo, hi); }
-DEV void dev_st8b(void *p, uint64_t v) { __atomic_store_n((uint64_t *)p, v, __ATOMIC_RELAXED); }
-DEV void dev_st4b(void *p, uint32_t v) { __atomic_store_n((uint32_t *)p, v, __ATOMIC_RELAXED); }
-DEV void dev_st1b(void *p, uint8_t v) { __atomic_store_n((uint8_t *)p, v, __ATOMIC_RELAXED); }
-DEV uint32_t dev_ld4b(const void *p) { return __atomic_load_n((const uint32_t *)p, __ATOMIC_RELAXED); }
-DEV uint64_t dev_ld8b(const void *p) { return __atomic_load_n((const uint64_t *)p, __ATOMIC_RELAXED); }
+DEV void dev_st16_whole(void *p, uint64_t lo, uint64_t hi)
+{
+	dev_st16(p, lo, hi);
+}
+DEV void dev_st8b(void *p, uint64_t v)
+{
+	__atomic_store_n((uint64_t *)p, v, __ATOMIC_RELAXED);
+}
+DEV void dev_st4b(void *p, uint32_t v)
+{
+	__atomic_store_n((uint32_t *)p, v, __ATOMIC_RELAXED);
+}
+DEV void dev_st1b(void *p, uint8_t v)
+{
+	__atomic_store_n((uint8_t *)p, v, __ATOMIC_RELAXED);
+}
+DEV uint32_t dev_ld4b(const void *p)
+{
+	return __atomic_load_n((const uint32_t *)p, __ATOMIC_RELAXED);
+}
+DEV uint64_t dev_ld8b(const void *p)
+{
+	return __atomic_load_n((const uint64_t *)p, __ATOMIC_RELAXED);
+}
 /* CPU and NIC: the register is write-combining on a real NIC, so the store is flushed towards the device
  * (mmio_flush_writes in udma_barrier.h). */
 DEV void dev_mmio_flush(void)
@@ -169,10 +229,22 @@ DEV void dev_st_release_gpu8b(void *p, uint64_t v)
 	__atomic_store_n((uint64_t *)p, v, __ATOMIC_RELEASE);
 	dev_mmio_flush();
 }
-DEV void dev_st_release_sys8b(void *p, uint64_t v) { dev_st_release_gpu8b(p, v); }
-DEV void dev_fence_gpu(void) { __atomic_thread_fence(__ATOMIC_ACQ_REL); }
-DEV void dev_fence_sys(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-DEV void dev_threadfence(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+DEV void dev_st_release_sys8b(void *p, uint64_t v)
+{
+	dev_st_release_gpu8b(p, v);
+}
+DEV void dev_fence_gpu(void)
+{
+	__atomic_thread_fence(__ATOMIC_ACQ_REL);
+}
+DEV void dev_fence_sys(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+DEV void dev_threadfence(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 /* One turn of a poll that found nothing: gives the core away when cores are short, else returns at once. */
 DEV void dev_relax(void)
 {

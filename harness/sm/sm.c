@@ -14,9 +14,9 @@
 #define PAGE_BYTES 4096u
 
 volatile int sm_crowded;
-static int (*nic_step)(void);          /* vcx_step, when the virtual NIC is loaded */
-static void (*nic_spinners)(int);      /* vcx_app_spinners */
-static int (*nic_polite)(void);        /* vcx_polite: other processes of its fabric spin too */
+static int (*nic_step)(void);	  /* vcx_step, when the virtual NIC is loaded */
+static void (*nic_spinners)(int); /* vcx_app_spinners */
+static int (*nic_polite)(void);	  /* vcx_polite: other processes of its fabric spin too */
 static bool pin_on;
 static cpu_set_t allowed;
 static unsigned allowed_count;
@@ -37,8 +37,11 @@ int sm_open(struct sm **out, int gpu)
 #else
 	if (gpu >= 0) {
 		free(sm);
-		return err_say(-ENODEV, "GPU %d was asked for, but this putscope was built without CUDA; "
-					"install the CUDA Toolkit and run make again", gpu);
+		return err_say(
+			-ENODEV,
+			"GPU %d was asked for, but this putscope was built without CUDA; "
+			"install the CUDA Toolkit and run make again",
+			gpu);
 	}
 #endif
 	err = sm->ops->open(sm, gpu);
@@ -132,7 +135,8 @@ int sm_map(struct sm *sm, void *p, size_t bytes, bool io, void **dev)
 	return sm->ops->dev_ptr(sm, p, dev);
 }
 
-int sm_copy_in(struct sm *sm, void *dst, enum sm_place place, const void *src, size_t bytes)
+int sm_copy_in(struct sm *sm, void *dst, enum sm_place place, const void *src,
+	       size_t bytes)
 {
 	if (place == SM_GPU)
 		return sm->ops->copy(sm, dst, src, bytes);
@@ -140,7 +144,8 @@ int sm_copy_in(struct sm *sm, void *dst, enum sm_place place, const void *src, s
 	return 0;
 }
 
-int sm_copy_out(struct sm *sm, void *dst, const void *src, enum sm_place place, size_t bytes)
+int sm_copy_out(struct sm *sm, void *dst, const void *src, enum sm_place place,
+		size_t bytes)
 {
 	if (place == SM_GPU)
 		return sm->ops->copy(sm, dst, src, bytes);
@@ -208,7 +213,8 @@ bool sm_spinners(unsigned ours, bool virtual_nic, bool pin)
 	spin_once();
 	if (nic_spinners)
 		nic_spinners((int)ours);
-	crowded = ours + (virtual_nic ? 1 : 0) > allowed_count || (nic_polite && nic_polite());
+	crowded = ours + (virtual_nic ? 1 : 0) > allowed_count ||
+		  (nic_polite && nic_polite());
 	sm_crowded = crowded;
 	pin_on = pin && !crowded;
 	return crowded;

@@ -32,8 +32,11 @@ enum sm_place { SM_HOST, SM_GPU };
 int sm_open(struct sm **sm, int gpu);
 void sm_close(struct sm *sm);
 bool sm_is_gpu(const struct sm *sm);
-const char *sm_kind(const struct sm *sm); /* "gpu" or "host-thread": the spelling of result rows */
-int sm_gpu_count(char *why, size_t n);    /* 0 with the reason when there is none or no CUDA in this build */
+const char *
+sm_kind(const struct sm *sm); /* "gpu" or "host-thread": the spelling of result rows */
+int sm_gpu_count(
+	char *why,
+	size_t n); /* 0 with the reason when there is none or no CUDA in this build */
 
 /* Page-aligned memory, zeroed; freed by sm_free.  *dev is the address for device code (host threads: the same). */
 int sm_alloc(struct sm *sm, size_t bytes, enum sm_place place, void **ptr);
@@ -41,8 +44,10 @@ void sm_free(struct sm *sm, void *ptr, size_t bytes, enum sm_place place);
 /* Make host pages [p, p + bytes) usable by device code; page by page, each page once for the life of sm, since
  * queues and doorbell records share pages.  io: the pages are a device's registers.  -EPERM: the driver refuses. */
 int sm_map(struct sm *sm, void *p, size_t bytes, bool io, void **dev);
-int sm_copy_in(struct sm *sm, void *dst, enum sm_place place, const void *src, size_t bytes);
-int sm_copy_out(struct sm *sm, void *dst, const void *src, enum sm_place place, size_t bytes);
+int sm_copy_in(struct sm *sm, void *dst, enum sm_place place, const void *src,
+	       size_t bytes);
+int sm_copy_out(struct sm *sm, void *dst, const void *src, enum sm_place place,
+		size_t bytes);
 
 /* Start one thread of `k` with a copy of args and return; sm_sync waits for its end.  One at a time. */
 int sm_launch(struct sm *sm, const struct dev_kernel *k, const void *args);
@@ -54,13 +59,15 @@ struct json_t *sm_facts(const struct sm *sm);
 
 /* ---- threads of ours that spin ---- */
 extern volatile int sm_crowded; /* more spinners than CPUs: every poll yields */
-void sm_yield(void);            /* run a step of the virtual NIC if there is one, then give the core away */
+void sm_yield(
+	void); /* run a step of the virtual NIC if there is one, then give the core away */
 /* Declare how many threads of ours will spin until the next call, besides a virtual NIC's thread, and pin or
  * unpin accordingly.  Returns true when spinners (the NIC's included) exceed the CPUs we may use. */
 bool sm_spinners(unsigned ours, bool virtual_nic, bool pin);
 /* Called by a spinning thread when it starts: takes the k-th CPU of those allowed when pinning is on, else all of them. */
 void sm_pin_self(unsigned k);
-void sm_pin_always(unsigned k); /* even when cores are short: for a probe of the cores themselves */
+void sm_pin_always(
+	unsigned k); /* even when cores are short: for a probe of the cores themselves */
 void sm_unpin_self(void);
 unsigned sm_cpus(void); /* CPUs this process may use */
 

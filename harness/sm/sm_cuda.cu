@@ -22,14 +22,14 @@
 #define PAGE_BYTES 4096u
 #define CLOCK_READS 64u
 
-#define CUDA_TRY(call, err, out)                                                                   \
-	do {                                                                                       \
-		cudaError_t rc_ = (call);                                                          \
-		if (rc_ != cudaSuccess) {                                                          \
-			cudaGetLastError();                                                        \
-			err = err_say(-EIO, "%s: %s", #call, cudaGetErrorString(rc_));             \
-			goto out;                                                                  \
-		}                                                                                  \
+#define CUDA_TRY(call, err, out)                                                       \
+	do {                                                                           \
+		cudaError_t rc_ = (call);                                              \
+		if (rc_ != cudaSuccess) {                                              \
+			cudaGetLastError();                                            \
+			err = err_say(-EIO, "%s: %s", #call, cudaGetErrorString(rc_)); \
+			goto out;                                                      \
+		}                                                                      \
 	} while (0)
 
 struct sm_gpu {
@@ -40,7 +40,8 @@ struct sm_gpu {
 };
 
 struct clock_probe {
-	uint64_t clock[CLOCK_READS]; /* differences: a store between two reads would be counted as the clock's step */
+	uint64_t clock
+		[CLOCK_READS]; /* differences: a store between two reads would be counted as the clock's step */
 	uint64_t wall[CLOCK_READS];
 	uint64_t clock_first, clock_last, wall_first, wall_last;
 };
@@ -76,7 +77,8 @@ extern "C" int sm_cuda_count(char *why, size_t n)
 	if (rc == cudaSuccess && count > 0)
 		return count;
 	cudaGetLastError();
-	snprintf(why, n, "no GPU: %s", rc == cudaSuccess ? "the driver lists none" : cudaGetErrorString(rc));
+	snprintf(why, n, "no GPU: %s",
+		 rc == cudaSuccess ? "the driver lists none" : cudaGetErrorString(rc));
 	return 0;
 }
 
@@ -90,8 +92,11 @@ static int gpu_open(struct sm *sm, int gpu)
 	setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 	count = sm_cuda_count(why, sizeof why);
 	if (gpu >= count)
-		return err_say(-ENODEV, count ? "GPU %d does not exist: the driver lists %d, numbered from 0"
-					      : "GPU %d does not exist (%d found): check nvidia-smi", gpu, count);
+		return err_say(
+			-ENODEV,
+			count ? "GPU %d does not exist: the driver lists %d, numbered from 0"
+			      : "GPU %d does not exist (%d found): check nvidia-smi",
+			gpu, count);
 	g = (struct sm_gpu *)calloc(1, sizeof *g);
 	if (!g)
 		return err_say(-ENOMEM, "no memory for a GPU SM");
@@ -129,10 +134,15 @@ static int gpu_alloc(struct sm *sm, size_t bytes, enum sm_place place, void **pt
 		CUDA_TRY(cudaMalloc(&p, bytes), err, out);
 		CUDA_TRY(cudaMemset(p, 0, bytes), err, out);
 	} else {
-		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 		if (p == MAP_FAILED)
-			return err_say(-errno, "mmap of %zu bytes: %s", bytes, strerror(errno));
-		CUDA_TRY(cudaHostRegister(p, bytes, cudaHostRegisterMapped | cudaHostRegisterPortable), err, out);
+			return err_say(-errno, "mmap of %zu bytes: %s", bytes,
+				       strerror(errno));
+		CUDA_TRY(cudaHostRegister(p, bytes,
+					  cudaHostRegisterMapped |
+						  cudaHostRegisterPortable),
+			 err, out);
 	}
 	*ptr = p;
 	return 0;
@@ -161,18 +171,21 @@ static int gpu_map_page(struct sm *sm, void *page, bool io)
 	cudaError_t rc;
 
 	(void)sm;
-	rc = cudaHostRegister(page, PAGE_BYTES, flags | (io ? cudaHostRegisterIoMemory : 0));
+	rc = cudaHostRegister(page, PAGE_BYTES,
+			      flags | (io ? cudaHostRegisterIoMemory : 0));
 	if (rc == cudaSuccess || rc == cudaErrorHostMemoryAlreadyRegistered) {
 		cudaGetLastError();
 		return 0;
 	}
 	cudaGetLastError();
 	if (io)
-		return err_say(-EPERM,
-			       "the NVIDIA driver refuses to map the NIC's doorbell page %p into the GPU (%s): load the "
-			       "nvidia module with NVreg_RegistryDwords=\"PeerMappingOverride=1;\" and reboot",
-			       page, cudaGetErrorString(rc));
-	return err_say(-EPERM, "cudaHostRegister of page %p: %s", page, cudaGetErrorString(rc));
+		return err_say(
+			-EPERM,
+			"the NVIDIA driver refuses to map the NIC's doorbell page %p into the GPU (%s): load the "
+			"nvidia module with NVreg_RegistryDwords=\"PeerMappingOverride=1;\" and reboot",
+			page, cudaGetErrorString(rc));
+	return err_say(-EPERM, "cudaHostRegister of page %p: %s", page,
+		       cudaGetErrorString(rc));
 }
 
 static int gpu_dev_ptr(struct sm *sm, void *p, void **dev)
@@ -193,7 +206,8 @@ static int gpu_copy(struct sm *sm, void *dst, const void *src, size_t bytes)
 	struct sm_gpu *g = (struct sm_gpu *)sm->impl;
 	int err = 0;
 
-	CUDA_TRY(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, g->stream), err, out);
+	CUDA_TRY(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, g->stream), err,
+		 out);
 	CUDA_TRY(cudaStreamSynchronize(g->stream), err, out);
 out:
 	return err;
@@ -202,10 +216,11 @@ out:
 static int gpu_launch(struct sm *sm, const struct dev_kernel *k, const void *args)
 {
 	struct sm_gpu *g = (struct sm_gpu *)sm->impl;
-	void *params[] = { (void *)args };
+	void *params[] = {(void *)args};
 	int err = 0;
 
-	CUDA_TRY(cudaLaunchKernel(k->gpu, dim3(1), dim3(1), params, 0, g->stream), err, out);
+	CUDA_TRY(cudaLaunchKernel(k->gpu, dim3(1), dim3(1), params, 0, g->stream), err,
+		 out);
 out:
 	return err;
 }
@@ -221,16 +236,19 @@ out:
 }
 
 /* How far the SM clock moved against globaltimer between two fits: clocks that change under load show here. */
-static int gpu_fit_once(struct sm *sm, struct clock_probe *dev, struct clock_probe *p, double *ns_per_tick)
+static int gpu_fit_once(struct sm *sm, struct clock_probe *dev, struct clock_probe *p,
+			double *ns_per_tick)
 {
 	struct sm_gpu *g = (struct sm_gpu *)sm->impl;
 	int err = 0;
 
 	clock_kernel<<<1, 1, 0, g->stream>>>(dev, 20000000ull);
 	CUDA_TRY(cudaGetLastError(), err, out);
-	CUDA_TRY(cudaMemcpyAsync(p, dev, sizeof *p, cudaMemcpyDeviceToHost, g->stream), err, out);
+	CUDA_TRY(cudaMemcpyAsync(p, dev, sizeof *p, cudaMemcpyDeviceToHost, g->stream),
+		 err, out);
 	CUDA_TRY(cudaStreamSynchronize(g->stream), err, out);
-	*ns_per_tick = (double)(p->wall_last - p->wall_first) / (double)(p->clock_last - p->clock_first);
+	*ns_per_tick = (double)(p->wall_last - p->wall_first) /
+		       (double)(p->clock_last - p->clock_first);
 out:
 	return err;
 }
@@ -244,7 +262,8 @@ static int gpu_clocks(struct sm *sm, struct clock_fit *clock, struct clock_fit *
 	memset(clock, 0, sizeof *clock);
 	memset(wall, 0, sizeof *wall);
 	CUDA_TRY(cudaMalloc((void **)&dev, sizeof *dev), err, out);
-	OUR_TRY(gpu_fit_once(sm, dev, &p, &first), err, out); /* warms the clock up as well */
+	OUR_TRY(gpu_fit_once(sm, dev, &p, &first), err,
+		out); /* warms the clock up as well */
 	OUR_TRY(gpu_fit_once(sm, dev, &p, &first), err, out);
 	OUR_TRY(gpu_fit_once(sm, dev, &p, &second), err, out);
 	clock->name = "clock64";
@@ -258,7 +277,8 @@ static int gpu_clocks(struct sm *sm, struct clock_fit *clock, struct clock_fit *
 	clock_fit_diffs(clock, p.clock, CLOCK_READS);
 	clock_fit_reads(wall, p.wall, CLOCK_READS);
 	if (fabs(clock->drift_ppm) > 1000.0)
-		clock->warning = "the SM clock moved by more than 0.1 % between two fits: it is not settled";
+		clock->warning =
+			"the SM clock moved by more than 0.1 % between two fits: it is not settled";
 out:
 	cudaFree(dev);
 	return err;
@@ -269,14 +289,17 @@ static json_t *gpu_facts(const struct sm *sm)
 	const struct sm_gpu *g = (const struct sm_gpu *)sm->impl;
 	char bus[32];
 
-	snprintf(bus, sizeof bus, "%04x:%02x:%02x.0", g->prop.pciDomainID, g->prop.pciBusID, g->prop.pciDeviceID);
-	return json_pack("{s:s, s:i, s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:I}", "kind", "gpu", "device", g->device,
-			 "name", g->prop.name, "cc_major", g->prop.major, "cc_minor", g->prop.minor, "pci", bus,
+	snprintf(bus, sizeof bus, "%04x:%02x:%02x.0", g->prop.pciDomainID,
+		 g->prop.pciBusID, g->prop.pciDeviceID);
+	return json_pack("{s:s, s:i, s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:I}", "kind",
+			 "gpu", "device", g->device, "name", g->prop.name, "cc_major",
+			 g->prop.major, "cc_minor", g->prop.minor, "pci", bus,
 			 "driver_cuda", g->driver, "runtime_cuda", g->runtime, "sm_count",
-			 g->prop.multiProcessorCount, "memory_bytes", (json_int_t)g->prop.totalGlobalMem);
+			 g->prop.multiProcessorCount, "memory_bytes",
+			 (json_int_t)g->prop.totalGlobalMem);
 }
 
 extern "C" const struct sm_ops sm_cuda_ops = {
-	"gpu",	   gpu_open,	gpu_close,  gpu_alloc, gpu_free,   gpu_map_page,
-	gpu_dev_ptr, gpu_copy,	gpu_launch, gpu_sync,  gpu_clocks, gpu_facts,
+	"gpu",	     gpu_open, gpu_close,  gpu_alloc, gpu_free,	  gpu_map_page,
+	gpu_dev_ptr, gpu_copy, gpu_launch, gpu_sync,  gpu_clocks, gpu_facts,
 };

@@ -55,7 +55,8 @@ static int host_open(struct sm *sm, int gpu)
 	rc = pthread_create(&t->tid, NULL, thread_main, t);
 	if (rc) {
 		free(t);
-		return err_say(-rc, "cannot start the host SM's thread: %s", strerror(rc));
+		return err_say(-rc, "cannot start the host SM's thread: %s",
+			       strerror(rc));
 	}
 	sm->impl = t;
 	return 0;
@@ -79,8 +80,11 @@ static int host_alloc(struct sm *sm, size_t bytes, enum sm_place place, void **p
 
 	(void)sm;
 	if (place == SM_GPU)
-		return err_say(-EINVAL, "GPU memory was asked for, but host threads play the SM (no GPU)");
-	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		return err_say(
+			-EINVAL,
+			"GPU memory was asked for, but host threads play the SM (no GPU)");
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (p == MAP_FAILED)
 		return err_say(-errno, "mmap of %zu bytes: %s", bytes, strerror(errno));
 	*ptr = p;
@@ -121,8 +125,9 @@ static int host_launch(struct sm *sm, const struct dev_kernel *k, const void *ar
 	struct sm_thread *t = sm->impl;
 
 	if (k->args_bytes > ARGS_MAX)
-		return err_say(-EINVAL, "kernel %s takes %zu bytes of arguments, at most %u", k->name,
-			       k->args_bytes, ARGS_MAX);
+		return err_say(-EINVAL,
+			       "kernel %s takes %zu bytes of arguments, at most %u",
+			       k->name, k->args_bytes, ARGS_MAX);
 	memcpy(t->args, args, k->args_bytes);
 	t->kernel = k;
 	t->running = true;

@@ -17,14 +17,16 @@
 #define QPN 0xabcdefu
 #define INDEX 0x12345u /* past 16 bits: the WQE carries the low ones */
 
-static const struct wqe_put put = { 0x1122334455667788ull, 0x99aabbccddeeff00ull, 0x01020304, 0x0a0b0c0d, 24 };
+static const struct wqe_put put = {0x1122334455667788ull, 0x99aabbccddeeff00ull,
+				   0x01020304, 0x0a0b0c0d, 24};
 
 static void control_is(const struct mlx5_wqe_ctrl_seg *c, unsigned ds)
 {
 	struct mlx5_wqe_ctrl_seg want;
 
 	memset(&want, 0, sizeof want);
-	mlx5dv_set_ctrl_seg(&want, INDEX & 0xffff, MLX5_OPCODE_RDMA_WRITE, 0, QPN, MLX5_WQE_CTRL_CQ_UPDATE, (uint8_t)ds, 0, 0);
+	mlx5dv_set_ctrl_seg(&want, INDEX & 0xffff, MLX5_OPCODE_RDMA_WRITE, 0, QPN,
+			    MLX5_WQE_CTRL_CQ_UPDATE, (uint8_t)ds, 0, 0);
 	assert_memory_equal(c, &want, sizeof want);
 }
 
@@ -115,7 +117,8 @@ static void payload_tells_iteration_and_offset(void **state)
 		payload_store_head(b, 0x8877665544332211ull, bytes);
 		for (uint32_t i = 0; i < 8; i++)
 			assert_int_equal(b[i], i < bytes ? 0x11 * (i + 1) : 0x5a);
-		assert_int_equal(__builtin_popcountll(payload_head_mask(bytes)), 8 * bytes);
+		assert_int_equal(__builtin_popcountll(payload_head_mask(bytes)),
+				 8 * bytes);
 	}
 }
 
@@ -123,12 +126,15 @@ static void proxy_descriptor(void **state)
 {
 	(void)state;
 	for (uint32_t bytes = 1; bytes < 1u << 23; bytes = bytes * 3 + 1) {
-		uint64_t lo = proxy_desc_word(0xfedcba98, 0x1ffff, bytes), hi = proxy_desc_word(7, 0x1ffff, bytes >> 16 | PROXY_FLAG);
+		uint64_t lo = proxy_desc_word(0xfedcba98, 0x1ffff, bytes),
+			 hi = proxy_desc_word(7, 0x1ffff, bytes >> 16 | PROXY_FLAG);
 
 		assert_int_equal(lo >> 32, 0xfedcba98);
-		assert_int_equal(lo >> 16 & 0xffff, 0xffff); /* the tag's low 16 bits, in both halves */
+		assert_int_equal(lo >> 16 & 0xffff,
+				 0xffff); /* the tag's low 16 bits, in both halves */
 		assert_int_equal(hi >> 16 & 0xffff, 0xffff);
-		assert_int_equal((lo & 0xffff) | (hi & (0xffff & ~PROXY_FLAG)) << 16, bytes);
+		assert_int_equal((lo & 0xffff) | (hi & (0xffff & ~PROXY_FLAG)) << 16,
+				 bytes);
 		assert_true(hi & PROXY_FLAG);
 	}
 }

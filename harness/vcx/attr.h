@@ -15,7 +15,8 @@ static inline struct ib_uverbs_attr *attr_at(struct ib_uverbs_ioctl_hdr *h, unsi
 	return NULL;
 }
 /* Input of up to n bytes, the rest zeroed; data of 8 bytes or less lie in the attribute itself. */
-static inline void attr_get(struct ib_uverbs_ioctl_hdr *h, unsigned id, void *to, size_t n)
+static inline void attr_get(struct ib_uverbs_ioctl_hdr *h, unsigned id, void *to,
+			    size_t n)
 {
 	struct ib_uverbs_attr *a = attr_at(h, id);
 	size_t len;
@@ -24,7 +25,9 @@ static inline void attr_get(struct ib_uverbs_ioctl_hdr *h, unsigned id, void *to
 	if (!a)
 		return;
 	len = a->len ? a->len : 8;
-	memcpy(to, a->len <= 8 ? (const void *)&a->data : (const void *)(uintptr_t)a->data, len < n ? len : n);
+	memcpy(to,
+	       a->len <= 8 ? (const void *)&a->data : (const void *)(uintptr_t)a->data,
+	       len < n ? len : n);
 }
 static inline uint64_t attr_u64(struct ib_uverbs_ioctl_hdr *h, unsigned id)
 {
@@ -33,7 +36,8 @@ static inline uint64_t attr_u64(struct ib_uverbs_ioctl_hdr *h, unsigned id)
 	attr_get(h, id, &v, sizeof v);
 	return v;
 }
-static inline void attr_put(struct ib_uverbs_ioctl_hdr *h, unsigned id, const void *from, size_t n)
+static inline void attr_put(struct ib_uverbs_ioctl_hdr *h, unsigned id, const void *from,
+			    size_t n)
 {
 	struct ib_uverbs_attr *a = attr_at(h, id);
 

@@ -49,14 +49,16 @@ static void put32(uint8_t *cqe, unsigned at, uint32_t v)
 }
 
 /* Offsets: struct mlx5_cqe64 and mlx5_err_cqe. */
-static void fill(uint8_t *n, const struct vcx_qp *q, const struct vcx_completion *c, bool owner)
+static void fill(uint8_t *n, const struct vcx_qp *q, const struct vcx_completion *c,
+		 bool owner)
 {
 	struct timespec ts;
 	uint64_t stamp;
 	uint16_t index = htobe16(c->index);
 
 	memset(n, 0, CQE_BYTES);
-	put32(n, 32, q->uidx); /* srqn_uidx: CQE version 1 finds the queue pair by the user's index */
+	put32(n, 32,
+	      q->uidx); /* srqn_uidx: CQE version 1 finds the queue pair by the user's index */
 	if (c->cqe_opcode >= CQE_RESP_WR_IMM && c->cqe_opcode <= CQE_RESP_SEND_IMM)
 		put32(n, 24, q->dest); /* flags_rqpn */
 	if (c->syndrome) {
@@ -86,14 +88,16 @@ static void store(const struct vcx_cq *c, uint64_t at, const uint8_t *n)
 	}
 	memcpy((void *)(uintptr_t)at, n, CQE_BYTES - 8);
 	memcpy(&tail, n + CQE_BYTES - 8, 8);
-	__atomic_store_n((uint64_t *)(uintptr_t)(at + CQE_BYTES - 8), tail, __ATOMIC_RELEASE);
+	__atomic_store_n((uint64_t *)(uintptr_t)(at + CQE_BYTES - 8), tail,
+			 __ATOMIC_RELEASE);
 }
 
 static bool fault_takes_it(void)
 {
 	static uint64_t nth;
 
-	return vcx_option.fault[FAULT_LOST_CQE] && ++nth == vcx_option.fault[FAULT_LOST_CQE];
+	return vcx_option.fault[FAULT_LOST_CQE] &&
+	       ++nth == vcx_option.fault[FAULT_LOST_CQE];
 }
 
 void cqe_put(uint32_t h, const struct vcx_qp *q, const struct vcx_completion *done)
@@ -106,7 +110,8 @@ void cqe_put(uint32_t h, const struct vcx_qp *q, const struct vcx_completion *do
 		return;
 	ci = be32toh(mem_read32(c->pid, c->rec)) & INDEX_MASK;
 	if (((c->pi - ci) & INDEX_MASK) >= c->cqe_cnt) {
-		vcx_violation(VIOLATION_CQ_OVERRUN, q->qpn, "CQ 0x%x of %u entries", c->cqn, c->cqe_cnt);
+		vcx_violation(VIOLATION_CQ_OVERRUN, q->qpn, "CQ 0x%x of %u entries",
+			      c->cqn, c->cqe_cnt);
 		c->overrun = true;
 		return;
 	}
@@ -117,7 +122,10 @@ void cqe_put(uint32_t h, const struct vcx_qp *q, const struct vcx_completion *do
 	if (fault_takes_it())
 		return;
 	fill(n, q, done, (c->pi & c->cqe_cnt) != 0);
-	store(c, c->buf + (uint64_t)(c->pi & (c->cqe_cnt - 1)) * c->cqe_bytes + (c->cqe_bytes - CQE_BYTES), n);
+	store(c,
+	      c->buf + (uint64_t)(c->pi & (c->cqe_cnt - 1)) * c->cqe_bytes +
+		      (c->cqe_bytes - CQE_BYTES),
+	      n);
 	c->pi = (c->pi + 1) & INDEX_MASK;
 	vcx_counts.cqes++;
 	if (c->armed && (!c->armed_solicited || done->solicited || done->syndrome))

@@ -6,7 +6,14 @@
 #include "fabric.h"
 
 /* Opcodes of a CQE and syndromes of an error CQE: mlx5dv.h (MLX5_CQE_*, MLX5_CQE_SYNDROME_*). */
-enum { CQE_REQ = 0, CQE_RESP_WR_IMM = 1, CQE_RESP_SEND = 2, CQE_RESP_SEND_IMM = 3, CQE_REQ_ERR = 13, CQE_RESP_ERR = 14 };
+enum {
+	CQE_REQ = 0,
+	CQE_RESP_WR_IMM = 1,
+	CQE_RESP_SEND = 2,
+	CQE_RESP_SEND_IMM = 3,
+	CQE_REQ_ERR = 13,
+	CQE_RESP_ERR = 14
+};
 enum {
 	SYND_LENGTH = 0x01,
 	SYND_QP_OP = 0x02,

@@ -19,7 +19,9 @@
 #include "log.h"
 #include "option.h"
 
-#define FABRIC_MAGIC (0x76637866ull << 32 | sizeof(struct vcx_fabric)) /* "vcxf" and the layout's size */
+#define FABRIC_MAGIC           \
+	(0x76637866ull << 32 | \
+	 sizeof(struct vcx_fabric)) /* "vcxf" and the layout's size */
 
 struct vcx_fabric *fab;
 pid_t vcx_me;
@@ -83,7 +85,8 @@ static void forget(struct vcx_proc *p)
 void fabric_sweep(void)
 {
 	for (unsigned i = 0; i < VCX_PROCS; i++)
-		if (fab->procs[i].pid && fab->procs[i].pid != vcx_me && is_dead(fab->procs[i].pid))
+		if (fab->procs[i].pid && fab->procs[i].pid != vcx_me &&
+		    is_dead(fab->procs[i].pid))
 			forget(&fab->procs[i]);
 }
 
@@ -122,7 +125,7 @@ static int join(void)
 int fabric_attach(void)
 {
 	const char *file = getenv("VCX_FABRIC");
-	struct flock whole = { .l_type = F_WRLCK };
+	struct flock whole = {.l_type = F_WRLCK};
 	struct stat st;
 	uint32_t id = 0;
 	int fd = -1;
@@ -134,15 +137,18 @@ int fabric_attach(void)
 		fd = (int)syscall(SYS_openat, AT_FDCWD, file, O_RDWR | O_CLOEXEC);
 		if (fd < 0)
 			return errno;
-		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* peers of the fabric reach this process's memory */
-		fcntl(fd, F_OFD_SETLKW, &whole); /* against another process's first look; the launcher's flock is another lock */
+		prctl(PR_SET_PTRACER,
+		      PR_SET_PTRACER_ANY); /* peers of the fabric reach this process's memory */
+		fcntl(fd, F_OFD_SETLKW,
+		      &whole); /* against another process's first look; the launcher's flock is another lock */
 		if (fstat(fd, &st) || ftruncate(fd, sizeof *fab))
 			return errno;
 		id = vcx_fabric_id(&st);
 	} else if (getrandom(&id, sizeof id, 0) != sizeof id) {
 		return EIO;
 	}
-	fab = mmap(NULL, sizeof *fab, PROT_READ | PROT_WRITE, fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
+	fab = mmap(NULL, sizeof *fab, PROT_READ | PROT_WRITE,
+		   fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
 	if (fab == MAP_FAILED) {
 		fab = NULL;
 		return errno;
@@ -150,7 +156,8 @@ int fabric_attach(void)
 	if (fab->magic != FABRIC_MAGIC)
 		init(id);
 	if (fd >= 0) {
-		whole.l_type = F_UNLCK; /* the mapping keeps the file, and with it the lock, open */
+		whole.l_type =
+			F_UNLCK; /* the mapping keeps the file, and with it the lock, open */
 		fcntl(fd, F_OFD_SETLK, &whole);
 		syscall(SYS_close, fd);
 	}
@@ -205,7 +212,8 @@ void fabric_bytes_in(pid_t to, uint64_t bytes)
 {
 	for (unsigned i = 0; i < VCX_PROCS; i++)
 		if (fab->procs[i].pid == to)
-			atomic_fetch_add_explicit(&fab->procs[i].bytes_in, bytes, memory_order_relaxed);
+			atomic_fetch_add_explicit(&fab->procs[i].bytes_in, bytes,
+						  memory_order_relaxed);
 }
 
 uint64_t fabric_my_bytes_in(void)
@@ -271,15 +279,21 @@ void fabric_gid(unsigned dev, unsigned index, uint8_t gid[16])
 
 struct vcx_cq *own_cq(uint32_t h)
 {
-	return h < VCX_OBJECTS && fab->cqs[h].used && fab->cqs[h].pid == vcx_me ? &fab->cqs[h] : NULL;
+	return h < VCX_OBJECTS && fab->cqs[h].used && fab->cqs[h].pid == vcx_me
+		       ? &fab->cqs[h]
+		       : NULL;
 }
 
 struct vcx_qp *own_qp(uint32_t h)
 {
-	return h < VCX_OBJECTS && fab->qps[h].used && fab->qps[h].pid == vcx_me ? &fab->qps[h] : NULL;
+	return h < VCX_OBJECTS && fab->qps[h].used && fab->qps[h].pid == vcx_me
+		       ? &fab->qps[h]
+		       : NULL;
 }
 
 struct vcx_mr *own_mr(uint32_t h)
 {
-	return h < VCX_OBJECTS && fab->mrs[h].used && fab->mrs[h].pid == vcx_me ? &fab->mrs[h] : NULL;
+	return h < VCX_OBJECTS && fab->mrs[h].used && fab->mrs[h].pid == vcx_me
+		       ? &fab->mrs[h]
+		       : NULL;
 }

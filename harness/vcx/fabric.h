@@ -19,7 +19,15 @@
 #define VCX_UARS 1024u /* doorbell pages of one process */
 #define VCX_GIDS 4u
 
-enum qp_state { QP_RESET, QP_INIT, QP_RTR, QP_RTS, QP_SQD, QP_SQE, QP_ERR }; /* enum ibv_qp_state */
+enum qp_state {
+	QP_RESET,
+	QP_INIT,
+	QP_RTR,
+	QP_RTS,
+	QP_SQD,
+	QP_SQE,
+	QP_ERR
+}; /* enum ibv_qp_state */
 
 struct vcx_cq {
 	bool used, armed, overrun;
@@ -41,10 +49,11 @@ struct vcx_qp {
 	uint32_t sq_cnt, rq_cnt, rq_shift;
 	uint64_t sq, rq, rec; /* owner's addresses */
 	uint8_t dgid[16];
-	uint32_t ci, rci;     /* next WQE to execute; next receive to consume */
+	uint32_t ci, rci; /* next WQE to execute; next receive to consume */
 	uint32_t rnr_tries;
 	uint64_t rnr_until_ns; /* not before */
-	uint32_t psn_rq, psn_sq, path_mtu, timeout, retry_cnt, rd_atomic, dest_rd_atomic, pkey_index;
+	uint32_t psn_rq, psn_sq, path_mtu, timeout, retry_cnt, rd_atomic, dest_rd_atomic,
+		pkey_index;
 };
 
 struct vcx_mr {
@@ -56,10 +65,11 @@ struct vcx_mr {
 };
 
 struct vcx_proc {
-	pid_t pid; /* 0: free */
-	int declared;	/* spinners that it declared, -1: none declared */
-	bool polled;	/* it has called ibv_poll_cq */
-	_Atomic uint64_t bytes_in; /* written into its memory by puts and sends, its own included */
+	pid_t pid;    /* 0: free */
+	int declared; /* spinners that it declared, -1: none declared */
+	bool polled;  /* it has called ibv_poll_cq */
+	_Atomic uint64_t
+		bytes_in; /* written into its memory by puts and sends, its own included */
 };
 
 struct vcx_fabric {
@@ -79,9 +89,9 @@ struct vcx_fabric {
 extern struct vcx_fabric *fab;
 extern pid_t vcx_me;
 
-int fabric_attach(void);  /* 0 or errno */
-void fabric_leave(void);  /* drop what this process owns */
-void fabric_sweep(void);  /* drop what dead processes own; lock held */
+int fabric_attach(void); /* 0 or errno */
+void fabric_leave(void); /* drop what this process owns */
+void fabric_sweep(void); /* drop what dead processes own; lock held */
 void fabric_lock(void);
 void fabric_unlock(void);
 void fabric_declare(int spinners);

@@ -24,7 +24,8 @@
 
 #define PREFIX "vcx."
 #define LIBRARY "libvcx.so"
-#define ORPHAN_S 60 /* a folder without a lock file is being made, or was left by a kill in that moment */
+#define ORPHAN_S \
+	60 /* a folder without a lock file is being made, or was left by a kill in that moment */
 #define EXIT_USAGE_ 2
 
 struct launch {
@@ -52,7 +53,7 @@ static int say(const char *fmt, ...)
 
 int vcx_launch_check(const char *opt, char *err, size_t n)
 {
-	struct vcx_option o = { 0 };
+	struct vcx_option o = {0};
 
 	return vcx_option_set(&o, opt, err, n);
 }
@@ -65,15 +66,17 @@ static int take_options(struct launch *l, const struct vcx_launch *v)
 	for (int i = 0; i < v->nopts; i++) {
 		if (vcx_option_set(&l->o, v->opts[i], why, sizeof why))
 			return say("%s", why);
-		at += (size_t)snprintf(l->options + at, sizeof l->options - at, "%s%s", i ? "\n" : "", v->opts[i]);
+		at += (size_t)snprintf(l->options + at, sizeof l->options - at, "%s%s",
+				       i ? "\n" : "", v->opts[i]);
 		if (at >= sizeof l->options)
-			return say("the options are longer than %zu characters", sizeof l->options);
+			return say("the options are longer than %zu characters",
+				   sizeof l->options);
 	}
 	return 0;
 }
 
 /* ---- the folder ---- */
-static const char *const homes[] = { "/dev/shm", "/tmp" };
+static const char *const homes[] = {"/dev/shm", "/tmp"};
 
 /* Remove folders of ours whose lock nobody holds. */
 static void clean_home(const char *home)
@@ -121,7 +124,8 @@ static void clean_shared(void)
 		fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 		if (fd < 0)
 			continue;
-		if (!fstat(fd, &s) && S_ISREG(s.st_mode) && s.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB))
+		if (!fstat(fd, &s) && S_ISREG(s.st_mode) && s.st_uid == geteuid() &&
+		    !flock(fd, LOCK_EX | LOCK_NB))
 			unlink(path);
 		close(fd);
 	}
@@ -137,7 +141,9 @@ static int hold_lock(struct launch *l)
 	snprintf(fresh, sizeof fresh, "%s/lock.new", l->dir);
 	snprintf(name, sizeof name, "%s/lock", l->dir);
 	l->lock = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	return l->lock < 0 || flock(l->lock, LOCK_EX | LOCK_NB) || rename(fresh, name) ? errno : 0;
+	return l->lock < 0 || flock(l->lock, LOCK_EX | LOCK_NB) || rename(fresh, name)
+		       ? errno
+		       : 0;
 }
 
 static int make_folder(struct launch *l)
@@ -148,7 +154,9 @@ static int make_folder(struct launch *l)
 	for (unsigned i = 0; i < sizeof homes / sizeof *homes; i++) {
 		snprintf(l->dir, sizeof l->dir, "%s/" PREFIX "XXXXXX", homes[i]);
 		if (mkdtemp(l->dir))
-			return hold_lock(l) ? say("%s: cannot hold its lock: %s", l->dir, strerror(errno)) : 0;
+			return hold_lock(l) ? say("%s: cannot hold its lock: %s", l->dir,
+						  strerror(errno))
+					    : 0;
 	}
 	l->dir[0] = 0;
 	return say("no folder can be made in /dev/shm or /tmp: %s", strerror(errno));
@@ -173,7 +181,8 @@ static int make_fabric(struct launch *l, uint32_t *id)
 	l->fabric_fd = open(l->fabric, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (l->fabric_fd < 0)
 		return say("fabric file %s: %s", l->fabric, strerror(errno));
-	if (!flock(l->fabric_fd, LOCK_EX | LOCK_NB) && ftruncate(l->fabric_fd, 0)) /* nobody's: what it holds is of the dead */
+	if (!flock(l->fabric_fd, LOCK_EX | LOCK_NB) &&
+	    ftruncate(l->fabric_fd, 0)) /* nobody's: what it holds is of the dead */
 		return say("fabric file %s: %s", l->fabric, strerror(errno));
 	if (flock(l->fabric_fd, LOCK_SH) || fstat(l->fabric_fd, &s))
 		return say("fabric file %s: %s", l->fabric, strerror(errno));
@@ -183,7 +192,8 @@ static int make_fabric(struct launch *l, uint32_t *id)
 
 static void clean_up(struct launch *l)
 {
-	if (l->fabric_fd >= 0 && l->o.fabric[0] && !flock(l->fabric_fd, LOCK_EX | LOCK_NB))
+	if (l->fabric_fd >= 0 && l->o.fabric[0] &&
+	    !flock(l->fabric_fd, LOCK_EX | LOCK_NB))
 		unlink(l->fabric);
 	if (l->fabric_fd >= 0)
 		close(l->fabric_fd);
@@ -228,7 +238,9 @@ static int find_library(char *path, size_t n)
 		exe[len] = 0;
 		snprintf(path, n, "%s/" LIBRARY, dirname(exe));
 	}
-	return access(path, R_OK) ? say("%s: %s; run make, or set VCX_LIB", path, strerror(errno)) : 0;
+	return access(path, R_OK)
+		       ? say("%s: %s; run make, or set VCX_LIB", path, strerror(errno))
+		       : 0;
 }
 
 static int set_environment(const struct launch *l)
@@ -239,11 +251,14 @@ static int set_environment(const struct launch *l)
 	if (find_library(lib, sizeof lib))
 		return -1;
 	sanitizer(san, sizeof san);
-	snprintf(all, sizeof all, "%s%s%s%s%s", san, *san ? ":" : "", lib, old && *old ? ":" : "", old ? old : "");
+	snprintf(all, sizeof all, "%s%s%s%s%s", san, *san ? ":" : "", lib,
+		 old && *old ? ":" : "", old ? old : "");
 	snprintf(sys, sizeof sys, "%s/sys", l->dir);
 	if (*san)
-		setenv("ASAN_OPTIONS", "detect_leaks=0", 0); /* clients leak; that is not ours to say */
-	return setenv("LD_PRELOAD", all, 1) || setenv("SYSFS_PATH", sys, 1) || setenv("VCX_FABRIC", l->fabric, 1) ||
+		setenv("ASAN_OPTIONS", "detect_leaks=0",
+		       0); /* clients leak; that is not ours to say */
+	return setenv("LD_PRELOAD", all, 1) || setenv("SYSFS_PATH", sys, 1) ||
+	       setenv("VCX_FABRIC", l->fabric, 1) ||
 	       setenv("VCX_OPTIONS", l->options, 1) || setenv("VCX_ACTIVE", "1", 1);
 }
 
@@ -280,8 +295,8 @@ static int wait_for(pid_t pid)
 
 static int run(const struct launch *l, char *const argv[])
 {
-	static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-	struct sigaction sa = { .sa_handler = forward }, old[4];
+	static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	struct sigaction sa = {.sa_handler = forward}, old[4];
 	int rc = EXIT_USAGE_, pid;
 
 	for (int i = 0; i < 4; i++)
@@ -300,14 +315,15 @@ static int run(const struct launch *l, char *const argv[])
 
 int vcx_launch(const struct vcx_launch *v, char *const argv[])
 {
-	struct launch l = { .lock = -1, .fabric_fd = -1 };
+	struct launch l = {.lock = -1, .fabric_fd = -1};
 	char sys[600];
 	int rc = EXIT_USAGE_, err;
 	uint32_t id = 0;
 
 	if (getenv("VCX_ACTIVE")) {
 		if (v->nopts)
-			say("this runs inside another vcx, whose options are in force: %s comes too late", v->opts[0]);
+			say("this runs inside another vcx, whose options are in force: %s comes too late",
+			    v->opts[0]);
 		else
 			execvp(argv[0], argv);
 		return EXIT_USAGE_;

@@ -7,11 +7,11 @@
 
 #include "option.h"
 
-#define LOG(level, ...)                                                                            \
-	do {                                                                                       \
-		if (vcx_option.log >= (level)) {                                                   \
-			fprintf(stderr, "vcx: " __VA_ARGS__);                                      \
-			fputc('\n', stderr);                                                       \
-		}                                                                                  \
+#define LOG(level, ...)                                       \
+	do {                                                  \
+		if (vcx_option.log >= (level)) {              \
+			fprintf(stderr, "vcx: " __VA_ARGS__); \
+			fputc('\n', stderr);                  \
+		}                                             \
 	} while (0)
 #endif

@@ -12,7 +12,8 @@
 static int usage(FILE *f)
 {
 	fputs("usage: vcx [-o KEY=VALUE]... COMMAND [ARGUMENT]...\n"
-	      "Runs COMMAND on a virtual ConnectX: two devices, mlx5_0 and mlx5_1, under the unmodified libibverbs and libmlx5.\n", f);
+	      "Runs COMMAND on a virtual ConnectX: two devices, mlx5_0 and mlx5_1, under the unmodified libibverbs and libmlx5.\n",
+	      f);
 	fputs(vcx_option_help, f);
 	return f == stdout ? 0 : 2;
 }
@@ -20,8 +21,8 @@ static int usage(FILE *f)
 int main(int argc, char **argv)
 {
 	const char *opts[OPTS_MAX];
-	struct vcx_launch l = { opts, 0 };
-	static const struct option longs[] = { { "help", no_argument, NULL, 'h' }, { 0 } };
+	struct vcx_launch l = {opts, 0};
+	static const struct option longs[] = {{"help", no_argument, NULL, 'h'}, {0}};
 	char why[256];
 	int c;
 
@@ -31,7 +32,8 @@ int main(int argc, char **argv)
 		if (c != 'o')
 			return usage(stderr);
 		if (l.nopts == OPTS_MAX || vcx_launch_check(optarg, why, sizeof why)) {
-			fprintf(stderr, "vcx: %s\n", l.nopts == OPTS_MAX ? "too many options" : why);
+			fprintf(stderr, "vcx: %s\n",
+				l.nopts == OPTS_MAX ? "too many options" : why);
 			return 2;
 		}
 		opts[l.nopts++] = optarg;

@@ -39,7 +39,10 @@ static int load_cuda(void)
 	*(void **)&cu.copy = dlsym(h, "cuMemcpyAsync");
 	*(void **)&cu.make_stream = dlsym(h, "cuStreamCreate");
 	*(void **)&cu.synchronize = dlsym(h, "cuStreamSynchronize");
-	return cu.attribute && cu.set_context && cu.copy && cu.make_stream && cu.synchronize ? 0 : -1;
+	return cu.attribute && cu.set_context && cu.copy && cu.make_stream &&
+			       cu.synchronize
+		       ? 0
+		       : -1;
 }
 
 void *mem_gpu_context(uint64_t p)
@@ -47,14 +50,15 @@ void *mem_gpu_context(uint64_t p)
 	unsigned type = 0;
 	void *ctx = NULL;
 
-	if (load_cuda() || cu.attribute(&type, CU_ATTRIBUTE_MEMORY_TYPE, p) || type != CU_MEMORY_DEVICE)
+	if (load_cuda() || cu.attribute(&type, CU_ATTRIBUTE_MEMORY_TYPE, p) ||
+	    type != CU_MEMORY_DEVICE)
 		return NULL;
 	return cu.attribute(&ctx, CU_ATTRIBUTE_CONTEXT, p) ? NULL : ctx;
 }
 
 struct vcx_addr mem_here(void *p)
 {
-	return (struct vcx_addr){ (uint64_t)(uintptr_t)p, NULL, vcx_me };
+	return (struct vcx_addr){(uint64_t)(uintptr_t)p, NULL, vcx_me};
 }
 
 struct vcx_addr mem_add(struct vcx_addr a, uint64_t n)
@@ -65,7 +69,7 @@ struct vcx_addr mem_add(struct vcx_addr a, uint64_t n)
 
 int mem_read(pid_t pid, void *to, uint64_t from, size_t n)
 {
-	struct iovec here = { to, n }, there = { (void *)(uintptr_t)from, n };
+	struct iovec here = {to, n}, there = {(void *)(uintptr_t)from, n};
 
 	if (pid == vcx_me) {
 		memcpy(to, (const void *)(uintptr_t)from, n);
@@ -76,7 +80,8 @@ int mem_read(pid_t pid, void *to, uint64_t from, size_t n)
 
 int mem_write(pid_t pid, uint64_t to, const void *from, size_t n)
 {
-	struct iovec here = { (void *)(uintptr_t)from, n }, there = { (void *)(uintptr_t)to, n };
+	struct iovec here = {(void *)(uintptr_t)from, n},
+		     there = {(void *)(uintptr_t)to, n};
 
 	if (pid == vcx_me) {
 		memcpy((void *)(uintptr_t)to, from, n);
@@ -90,7 +95,8 @@ uint32_t mem_read32(pid_t pid, uint64_t from)
 	uint32_t v = 0;
 
 	if (pid == vcx_me)
-		return __atomic_load_n((const uint32_t *)(uintptr_t)from, __ATOMIC_ACQUIRE);
+		return __atomic_load_n((const uint32_t *)(uintptr_t)from,
+				       __ATOMIC_ACQUIRE);
 	mem_read(pid, &v, from, sizeof v);
 	return v;
 }
@@ -112,13 +118,15 @@ int mem_copy(struct vcx_addr to, struct vcx_addr from, size_t n)
 	void *ctx = to.gpu ? to.gpu : from.gpu;
 
 	if (ctx && (to.pid != vcx_me || from.pid != vcx_me)) {
-		LOG(0, "GPU memory of another process cannot be reached by the virtual NIC: use host memory, or one process");
+		LOG(0,
+		    "GPU memory of another process cannot be reached by the virtual NIC: use host memory, or one process");
 		return -1;
 	}
 	if (ctx)
 		return gpu_copy(ctx, to.p, from.p, n);
 	if (to.pid != vcx_me && from.pid != vcx_me)
 		return -1;
-	return to.pid != vcx_me ? mem_write(to.pid, to.p, (const void *)(uintptr_t)from.p, n)
-				: mem_read(from.pid, (void *)(uintptr_t)to.p, from.p, n);
+	return to.pid != vcx_me
+		       ? mem_write(to.pid, to.p, (const void *)(uintptr_t)from.p, n)
+		       : mem_read(from.pid, (void *)(uintptr_t)to.p, from.p, n);
 }

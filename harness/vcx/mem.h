@@ -16,9 +16,10 @@ struct vcx_addr {
 
 struct vcx_addr mem_here(void *p);
 struct vcx_addr mem_add(struct vcx_addr a, uint64_t n);
-int mem_copy(struct vcx_addr to, struct vcx_addr from, size_t n);    /* 0 or -1 */
-int mem_read(pid_t pid, void *to, uint64_t from, size_t n);	      /* host memory of pid */
+int mem_copy(struct vcx_addr to, struct vcx_addr from, size_t n); /* 0 or -1 */
+int mem_read(pid_t pid, void *to, uint64_t from, size_t n);	  /* host memory of pid */
 int mem_write(pid_t pid, uint64_t to, const void *from, size_t n);
-uint32_t mem_read32(pid_t pid, uint64_t from);			      /* one 4-byte load where pid is this process */
-void *mem_gpu_context(uint64_t p);				      /* CUDA context if p is GPU memory, else NULL */
+uint32_t mem_read32(pid_t pid,
+		    uint64_t from); /* one 4-byte load where pid is this process */
+void *mem_gpu_context(uint64_t p);  /* CUDA context if p is GPU memory, else NULL */
 #endif

@@ -49,7 +49,8 @@ static _Atomic bool stop, waiting; /* waiting: some queue pair waits for a recei
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 static pthread_t thread;
 static bool started;
-static cpu_set_t start_cpus; /* what the process might use before anybody pinned a thread */
+static cpu_set_t
+	start_cpus; /* what the process might use before anybody pinned a thread */
 static int start_cpu_count = 1;
 
 __attribute__((constructor)) static void remember_cpus(void)
@@ -63,7 +64,8 @@ __attribute__((constructor)) static void remember_cpus(void)
 
 int vcx_polite(void)
 {
-	return fab && atomic_load_explicit(&fab->spinners, memory_order_relaxed) > start_cpu_count;
+	return fab && atomic_load_explicit(&fab->spinners, memory_order_relaxed) >
+			      start_cpu_count;
 }
 
 void vcx_app_spinners(int n)
@@ -135,7 +137,8 @@ void nic_qp_listed(struct vcx_qp *q, bool listed)
 /* ---- doorbells ---- */
 static bool lost_by_fault(void)
 {
-	return vcx_option.fault[FAULT_LOST_DOORBELL] && vcx_counts.doorbells == vcx_option.fault[FAULT_LOST_DOORBELL];
+	return vcx_option.fault[FAULT_LOST_DOORBELL] &&
+	       vcx_counts.doorbells == vcx_option.fault[FAULT_LOST_DOORBELL];
 }
 
 /* A doorbell for q named WQE `index`.  libmlx5 names the last WQE, others the next one: both are legal.  Late: it names a
@@ -152,7 +155,8 @@ static void check_record(struct vcx_qp *q, uint32_t index)
 	if (vcx_option.record_recheck && !vcx_option.strict_record)
 		vcx_counts.late_notes++;
 	else
-		vcx_violation(VIOLATION_LATE_RECORD, q->qpn, "doorbell for WQE %u, record %u", index, pi);
+		vcx_violation(VIOLATION_LATE_RECORD, q->qpn,
+			      "doorbell for WQE %u, record %u", index, pi);
 	if (vcx_option.record_recheck)
 		waiting = q->waits = true;
 }
@@ -163,9 +167,11 @@ static void wrong_number(uint64_t v, uint32_t qpn, uint32_t page)
 	const struct vcx_qp *q = fabric_qp(qpn), *s = fabric_qp((uint32_t)swapped >> 8);
 
 	if (q)
-		vcx_violation(VIOLATION_DOORBELL_WRONG_PAGE, qpn, "page %u, its own is %u", page, q->uar);
+		vcx_violation(VIOLATION_DOORBELL_WRONG_PAGE, qpn,
+			      "page %u, its own is %u", page, q->uar);
 	else if (s && s->pid == vcx_me)
-		vcx_violation(VIOLATION_DOORBELL_BYTE_ORDER, s->qpn, "register 0x%016llx", (unsigned long long)v);
+		vcx_violation(VIOLATION_DOORBELL_BYTE_ORDER, s->qpn, "register 0x%016llx",
+			      (unsigned long long)v);
 	else
 		vcx_violation(VIOLATION_DOORBELL_UNKNOWN_QP, qpn, "page %u", page);
 }
@@ -243,7 +249,9 @@ static bool look_at(uint32_t u)
 	bool found = false;
 	uint64_t v;
 
-	for (uint32_t at = UAR_BF_OFFSET; at < UAR_BF_OFFSET + UAR_BFREGS * UAR_BFREG_BYTES; at += UAR_BFREG_BYTES / 2) {
+	for (uint32_t at = UAR_BF_OFFSET;
+	     at < UAR_BF_OFFSET + UAR_BFREGS * UAR_BFREG_BYTES;
+	     at += UAR_BFREG_BYTES / 2) {
 		if (take(page + at, &v)) {
 			doorbell(u, v);
 			found = true;
@@ -262,7 +270,8 @@ static void again(struct vcx_qp *q)
 		return;
 	q->waits = false;
 	run(q);
-	if (vcx_option.record_recheck && q->ci == wqe_record(q) && q->state == QP_RTS && wqe_is_posted(q, q->ci))
+	if (vcx_option.record_recheck && q->ci == wqe_record(q) && q->state == QP_RTS &&
+	    wqe_is_posted(q, q->ci))
 		waiting = q->waits = true; /* its record has not come yet */
 }
 
@@ -285,7 +294,8 @@ static bool step(void)
 {
 	bool found = false;
 
-	for (uint32_t i = 0; i < atomic_load_explicit(&active_n, memory_order_relaxed); i++)
+	for (uint32_t i = 0; i < atomic_load_explicit(&active_n, memory_order_relaxed);
+	     i++)
 		found |= look_at(active[i]);
 	if (atomic_load_explicit(&waiting, memory_order_relaxed))
 		look_again();
@@ -307,12 +317,13 @@ int vcx_step(void)
 
 static void *nic_main(void *arg)
 {
-	const struct timespec nap = { 0, NAP_NS };
+	const struct timespec nap = {0, NAP_NS};
 	uint32_t idle = 0;
 
 	(void)arg;
 	pthread_setname_np(pthread_self(), "vcx-nic");
-	sched_setaffinity(0, sizeof start_cpus, &start_cpus); /* its creator's pinning is not its own */
+	sched_setaffinity(0, sizeof start_cpus,
+			  &start_cpus); /* its creator's pinning is not its own */
 	while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
 		bool found = false;
 
@@ -335,7 +346,8 @@ static int start(void)
 	bar_fd = (int)syscall(SYS_memfd_create, "vcx-doorbells", MFD_CLOEXEC);
 	if (bar_fd < 0 || ftruncate(bar_fd, (off_t)VCX_UARS * VCX_PAGE))
 		return errno;
-	bar = mmap(NULL, (size_t)VCX_UARS * VCX_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, bar_fd, 0);
+	bar = mmap(NULL, (size_t)VCX_UARS * VCX_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
+		   bar_fd, 0);
 	if (bar == MAP_FAILED)
 		return errno;
 	sigfillset(&all);

@@ -13,10 +13,13 @@
 #define UAR_BFREGS 2u	     /* of one page */
 #define UAR_ARM_OFFSET 0x20u /* MLX5_CQ_DOORBELL */
 
-int nic_open(int flags);	     /* a descriptor of the doorbell pages, or -1 with errno; starts the thread */
+int nic_open(
+	int flags); /* a descriptor of the doorbell pages, or -1 with errno; starts the thread */
 void nic_stop(void);
 /* Doorbell pages; ids are 1 .. VCX_UARS - 1. */
 int nic_uar_alloc(bool nc, uint32_t *id); /* 0 or errno */
 int nic_uar_free(uint32_t id);
-void nic_qp_listed(struct vcx_qp *q, bool listed); /* q rings on page q->uar, or no longer does; fabric locked */
+void nic_qp_listed(
+	struct vcx_qp *q,
+	bool listed); /* q rings on page q->uar, or no longer does; fabric locked */
 #endif

@@ -10,14 +10,16 @@
 
 struct vcx_option vcx_option;
 
-const char *const vcx_fault_names[FAULT_KINDS] = { "error-cqe", "lost-doorbell", "lost-cqe", "retry-exceeded", "rnr" };
+const char *const vcx_fault_names[FAULT_KINDS] = {"error-cqe", "lost-doorbell",
+						  "lost-cqe", "retry-exceeded", "rnr"};
 
 static const struct {
 	const char *name;
 	unsigned bit;
 } refusals[] = {
-	{ "uar-map", REFUSE_UAR_MAP }, { "dmabuf", REFUSE_DMABUF }, { "peermem", REFUSE_PEERMEM },
-	{ "port", REFUSE_PORT },       { "gid", REFUSE_GID },
+	{"uar-map", REFUSE_UAR_MAP}, {"dmabuf", REFUSE_DMABUF},
+	{"peermem", REFUSE_PEERMEM}, {"port", REFUSE_PORT},
+	{"gid", REFUSE_GID},
 };
 #define REFUSALS (sizeof refusals / sizeof *refusals)
 
@@ -52,7 +54,9 @@ static int set_fault(struct vcx_option *o, const char *kind, const char *value)
 {
 	for (int i = 0; i < FAULT_KINDS; i++)
 		if (!strcmp(kind, vcx_fault_names[i]))
-			return number(value, UINT64_MAX, &o->fault[i]) || !o->fault[i] ? -1 : 0;
+			return number(value, UINT64_MAX, &o->fault[i]) || !o->fault[i]
+				       ? -1
+				       : 0;
 	return -1;
 }
 
@@ -69,7 +73,9 @@ static int set_refuse(struct vcx_option *o, const char *value)
 
 static int set_path(char *to, size_t n, const char *value)
 {
-	return !*value || strlen(value) >= n || strchr(value, '\n') ? -1 : snprintf(to, n, "%s", value) < 0;
+	return !*value || strlen(value) >= n || strchr(value, '\n')
+		       ? -1
+		       : snprintf(to, n, "%s", value) < 0;
 }
 
 int vcx_option_set(struct vcx_option *o, const char *pair, char *why, size_t n)
@@ -105,15 +111,24 @@ int vcx_option_set(struct vcx_option *o, const char *pair, char *why, size_t n)
 		return 0;
 	}
 	if (!strcmp(key, "stats"))
-		return set_path(o->stats, sizeof o->stats, value) ? bad(why, n, pair, "stats takes a file name") : 0;
+		return set_path(o->stats, sizeof o->stats, value)
+			       ? bad(why, n, pair, "stats takes a file name")
+			       : 0;
 	if (!strcmp(key, "fabric"))
-		return set_path(o->fabric, sizeof o->fabric, value) ? bad(why, n, pair, "fabric takes a file name") : 0;
+		return set_path(o->fabric, sizeof o->fabric, value)
+			       ? bad(why, n, pair, "fabric takes a file name")
+			       : 0;
 	if (!strncmp(key, "fault.", 6))
-		return set_fault(o, key + 6, value) ?
-			       bad(why, n, pair, "fault.KIND=N: KIND is error-cqe, lost-doorbell, lost-cqe, retry-exceeded or "
-						 "rnr, N is 1 or more") : 0;
+		return set_fault(o, key + 6, value)
+			       ? bad(why, n, pair,
+				     "fault.KIND=N: KIND is error-cqe, lost-doorbell, lost-cqe, retry-exceeded or "
+				     "rnr, N is 1 or more")
+			       : 0;
 	if (!strcmp(key, "refuse"))
-		return set_refuse(o, value) ? bad(why, n, pair, "refuse takes uar-map, dmabuf, peermem, port or gid") : 0;
+		return set_refuse(o, value)
+			       ? bad(why, n, pair,
+				     "refuse takes uar-map, dmabuf, peermem, port or gid")
+			       : 0;
 	return bad(why, n, pair, "no such option");
 }
 
@@ -122,7 +137,8 @@ void vcx_option_from_env(void)
 	const char *env = getenv("VCX_OPTIONS");
 	char *copy = env ? strdup(env) : NULL, why[200];
 
-	for (char *save, *line = copy ? strtok_r(copy, "\n", &save) : NULL; line; line = strtok_r(NULL, "\n", &save))
+	for (char *save, *line = copy ? strtok_r(copy, "\n", &save) : NULL; line;
+	     line = strtok_r(NULL, "\n", &save))
 		if (vcx_option_set(&vcx_option, line, why, sizeof why))
 			fprintf(stderr, "vcx: %s\n", why);
 	free(copy);

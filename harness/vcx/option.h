@@ -9,7 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum vcx_fault { FAULT_ERROR_CQE, FAULT_LOST_DOORBELL, FAULT_LOST_CQE, FAULT_RETRY_EXCEEDED, FAULT_RNR, FAULT_KINDS };
+enum vcx_fault {
+	FAULT_ERROR_CQE,
+	FAULT_LOST_DOORBELL,
+	FAULT_LOST_CQE,
+	FAULT_RETRY_EXCEEDED,
+	FAULT_RNR,
+	FAULT_KINDS
+};
 enum vcx_refuse {
 	REFUSE_UAR_MAP = 1,
 	REFUSE_DMABUF = 2,
@@ -20,13 +27,14 @@ enum vcx_refuse {
 
 struct vcx_option {
 	int log;
-	bool sink;	     /* mode=sink: complete by doorbell index, read no WQE */
-	bool strict_record;  /* a doorbell ahead of its record is a violation */
+	bool sink;	    /* mode=sink: complete by doorbell index, read no WQE */
+	bool strict_record; /* a doorbell ahead of its record is a violation */
 	bool record_recheck; /* as newer NICs: execute when the record follows; else the doorbell is lost */
-	unsigned refuse;     /* enum vcx_refuse, or'ed */
-	uint64_t fault[FAULT_KINDS]; /* the Nth WQE (doorbell, for lost-doorbell), 0: never */
-	char stats[1024];    /* file, "" none; %p is the process number */
-	char fabric[1024];   /* launcher only: a file that several launchers share */
+	unsigned refuse; /* enum vcx_refuse, or'ed */
+	uint64_t fault
+		[FAULT_KINDS]; /* the Nth WQE (doorbell, for lost-doorbell), 0: never */
+	char stats[1024];      /* file, "" none; %p is the process number */
+	char fabric[1024];     /* launcher only: a file that several launchers share */
 };
 extern struct vcx_option vcx_option;
 

@@ -30,7 +30,8 @@
 #define DEVICE_PATH "/dev/infiniband/uverbs"
 #define DEVICE_MAJOR 231
 #define DEVICE_MINOR 192
-#define FDS (1u << 20) /* the kernel's default ceiling of descriptors, /proc/sys/fs/nr_open */
+#define FDS \
+	(1u << 20) /* the kernel's default ceiling of descriptors, /proc/sys/fs/nr_open */
 
 enum fd_kind { FD_FOREIGN, FD_DEVICE0, FD_DEVICE1, FD_CHANNEL };
 static uint8_t kind_of[FDS];
@@ -46,8 +47,8 @@ static int device_of(const char *path)
 {
 	size_t n = sizeof DEVICE_PATH - 1;
 
-	if (!path || strncmp(path, DEVICE_PATH, n) || !path[n] || path[n + 1] || path[n] < '0' ||
-	    path[n] >= (char)('0' + VCX_DEVICES))
+	if (!path || strncmp(path, DEVICE_PATH, n) || !path[n] || path[n + 1] ||
+	    path[n] < '0' || path[n] >= (char)('0' + VCX_DEVICES))
 		return -1;
 	return path[n] - '0';
 }
@@ -105,7 +106,8 @@ uint32_t channel_take_back(int writer, uint64_t handle)
 			break;
 		if (event == handle)
 			taken++;
-		else if (write(writer, &event, sizeof event) != sizeof event) /* another CQ's: to the back of the line */
+		else if (write(writer, &event, sizeof event) !=
+			 sizeof event) /* another CQ's: to the back of the line */
 			LOG(0, "a completion event was lost");
 	}
 	return taken;
@@ -115,18 +117,19 @@ static int open_path(int at, const char *path, int flags, mode_t mode)
 {
 	int dev = device_of(path);
 
-	return dev >= 0 ? open_device(dev, flags) : (int)syscall(SYS_openat, at, path, flags, mode);
+	return dev >= 0 ? open_device(dev, flags)
+			: (int)syscall(SYS_openat, at, path, flags, mode);
 }
 
-#define TAKE_MODE(flags, mode)                                                                     \
-	do {                                                                                       \
-		va_list ap_;                                                                       \
-		mode = 0;                                                                          \
-		if ((flags) & (O_CREAT | __O_TMPFILE)) {                                           \
-			va_start(ap_, flags);                                                      \
-			mode = va_arg(ap_, mode_t);                                                \
-			va_end(ap_);                                                               \
-		}                                                                                  \
+#define TAKE_MODE(flags, mode)                           \
+	do {                                             \
+		va_list ap_;                             \
+		mode = 0;                                \
+		if ((flags) & (O_CREAT | __O_TMPFILE)) { \
+			va_start(ap_, flags);            \
+			mode = va_arg(ap_, mode_t);      \
+			va_end(ap_);                     \
+		}                                        \
 	} while (0)
 
 int open(const char *path, int flags, ...)

@@ -23,7 +23,7 @@ struct vcx_counts vcx_counts;
 static const struct {
 	const char *name, *meaning;
 } violations[] = {
-#define V(id, name, meaning) { name, meaning },
+#define V(id, name, meaning) {name, meaning},
 	VCX_VIOLATIONS(V)
 #undef V
 };
@@ -39,7 +39,8 @@ void vcx_violation(enum vcx_violation v, uint32_t qpn, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(detail, sizeof detail, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "vcx: violation %s: %s (QP 0x%x: %s)%s\n", violations[v].name, violations[v].meaning, qpn, detail,
+	fprintf(stderr, "vcx: violation %s: %s (QP 0x%x: %s)%s\n", violations[v].name,
+		violations[v].meaning, qpn, detail,
 		first && vcx_option.log < 1 ? "; further ones are only counted" : "");
 }
 
@@ -48,14 +49,16 @@ struct text {
 	size_t n, at;
 };
 
-static void add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct text *t, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 static void add(struct text *t, const char *fmt, ...)
 {
 	va_list ap;
 	int k;
 
 	va_start(ap, fmt);
-	k = vsnprintf(t->at < t->n ? t->buf + t->at : NULL, t->at < t->n ? t->n - t->at : 0, fmt, ap);
+	k = vsnprintf(t->at < t->n ? t->buf + t->at : NULL,
+		      t->at < t->n ? t->n - t->at : 0, fmt, ap);
 	va_end(ap);
 	t->at += k > 0 ? (size_t)k : 0;
 }
@@ -81,21 +84,32 @@ int vcx_stats(char *buf, size_t n)
 		const char *name;
 		uint64_t v;
 	} rows[] = {
-		{ "doorbells", c->doorbells },	 { "wqes", c->wqes },	     { "cqes", c->cqes },
-		{ "bytes_out", c->bytes_out },	 { "bytes_in", fabric_my_bytes_in() }, { "bytes_read", c->bytes_read },
-		{ "errors", c->errors },	 { "arms", c->arms },	     { "events", c->events },
-		{ "late_record_notes", c->late_notes }, { "steps_by_pollers", c->steps_by_pollers }, { "qps_max", c->qps_max },
+		{"doorbells", c->doorbells},
+		{"wqes", c->wqes},
+		{"cqes", c->cqes},
+		{"bytes_out", c->bytes_out},
+		{"bytes_in", fabric_my_bytes_in()},
+		{"bytes_read", c->bytes_read},
+		{"errors", c->errors},
+		{"arms", c->arms},
+		{"events", c->events},
+		{"late_record_notes", c->late_notes},
+		{"steps_by_pollers", c->steps_by_pollers},
+		{"qps_max", c->qps_max},
 	};
-	struct text t = { buf, n, 0 };
+	struct text t = {buf, n, 0};
 
-	add(&t, "{\"schema\": \"vcx-stats\", \"version\": 1, \"pid\": %d, \"fabric\": \"%08x\"", (int)vcx_me, fab ? fab->id : 0);
+	add(&t,
+	    "{\"schema\": \"vcx-stats\", \"version\": 1, \"pid\": %d, \"fabric\": \"%08x\"",
+	    (int)vcx_me, fab ? fab->id : 0);
 	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++)
 		add(&t, ", \"%s\": %llu", rows[i].name, (unsigned long long)rows[i].v);
 	add_map(&t, "opcodes", c->opcode, 256);
 	add_map(&t, "syndromes", c->syndrome, 256);
 	add(&t, ", \"violations\": {");
 	for (unsigned i = 0; i < VIOLATION_KINDS; i++)
-		add(&t, "%s\"%s\": %llu", i ? ", " : "", violations[i].name, (unsigned long long)c->violation[i]);
+		add(&t, "%s\"%s\": %llu", i ? ", " : "", violations[i].name,
+		    (unsigned long long)c->violation[i]);
 	add(&t, "}}");
 	return (int)t.at;
 }
@@ -108,14 +122,17 @@ static int open_stats(void)
 	int fd;
 
 	if (p)
-		snprintf(path, sizeof path, "%.*s%d%s", (int)(p - vcx_option.stats), vcx_option.stats, (int)vcx_me, p + 2);
+		snprintf(path, sizeof path, "%.*s%d%s", (int)(p - vcx_option.stats),
+			 vcx_option.stats, (int)vcx_me, p + 2);
 	else
 		snprintf(path, sizeof path, "%s", vcx_option.stats);
-	fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC | (p ? O_TRUNC : O_EXCL), 0666);
+	fd = (int)syscall(SYS_openat, AT_FDCWD, path,
+			  O_WRONLY | O_CREAT | O_CLOEXEC | (p ? O_TRUNC : O_EXCL), 0666);
 	if (fd >= 0 || p || errno != EEXIST)
 		return fd;
 	snprintf(path, sizeof path, "%.1000s.%d", vcx_option.stats, (int)vcx_me);
-	return (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC | O_TRUNC, 0666);
+	return (int)syscall(SYS_openat, AT_FDCWD, path,
+			    O_WRONLY | O_CREAT | O_CLOEXEC | O_TRUNC, 0666);
 }
 
 void vcx_stats_write(void)

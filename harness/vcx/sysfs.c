@@ -43,31 +43,35 @@ static int device(const char *root, unsigned dev, uint32_t fabric_id)
 	static const struct {
 		const char *path, *value;
 	} files[] = {
-		{ "node_type", "1: CA" },
-		{ "fw_ver", "28.39.2048" },
-		{ "hca_type", "MT4129" }, /* ConnectX-7 */
-		{ "board_id", "VCX0000000001" },
-		{ "hw_rev", "0" },
-		{ "device/modalias", "pci:v000015B3d00001021sv000015B3sd00000023bc02sc07i00" },
-		{ "device/vendor", "0x15b3" },
-		{ "device/device", "0x1021" },
-		{ "device/numa_node", "0" },
-		{ "ports/1/pkeys/0", "0xffff" },
-		{ "ports/1/link_layer", "Ethernet" },
-		{ "ports/1/state", "4: ACTIVE" },
+		{"node_type", "1: CA"},
+		{"fw_ver", "28.39.2048"},
+		{"hca_type", "MT4129"}, /* ConnectX-7 */
+		{"board_id", "VCX0000000001"},
+		{"hw_rev", "0"},
+		{"device/modalias",
+		 "pci:v000015B3d00001021sv000015B3sd00000023bc02sc07i00"},
+		{"device/vendor", "0x15b3"},
+		{"device/device", "0x1021"},
+		{"device/numa_node", "0"},
+		{"ports/1/pkeys/0", "0xffff"},
+		{"ports/1/link_layer", "Ethernet"},
+		{"ports/1/state", "4: ACTIVE"},
 	};
 	uint64_t guid = vcx_guid(fabric_id, dev);
 	char path[128], value[64];
 	int rc = 0;
 
 	for (unsigned i = 0; i < sizeof files / sizeof *files && !rc; i++) {
-		snprintf(path, sizeof path, "class/infiniband/mlx5_%u/%s", dev, files[i].path);
+		snprintf(path, sizeof path, "class/infiniband/mlx5_%u/%s", dev,
+			 files[i].path);
 		rc = put(root, path, files[i].value);
 	}
-	snprintf(value, sizeof value, "%04x:%04x:%04x:%04x", (unsigned)(guid >> 48), (unsigned)(guid >> 32 & 0xffff),
-		 (unsigned)(guid >> 16 & 0xffff), (unsigned)(guid & 0xffff));
+	snprintf(value, sizeof value, "%04x:%04x:%04x:%04x", (unsigned)(guid >> 48),
+		 (unsigned)(guid >> 32 & 0xffff), (unsigned)(guid >> 16 & 0xffff),
+		 (unsigned)(guid & 0xffff));
 	for (int i = 0; i < 2 && !rc; i++) {
-		snprintf(path, sizeof path, "class/infiniband/mlx5_%u/%s", dev, i ? "sys_image_guid" : "node_guid");
+		snprintf(path, sizeof path, "class/infiniband/mlx5_%u/%s", dev,
+			 i ? "sys_image_guid" : "node_guid");
 		rc = put(root, path, value);
 	}
 	if (!rc) {
@@ -81,7 +85,8 @@ static int device(const char *root, unsigned dev, uint32_t fabric_id)
 		rc = put(root, path, value);
 	}
 	if (!rc) {
-		snprintf(path, sizeof path, "class/infiniband_verbs/uverbs%u/abi_version", dev);
+		snprintf(path, sizeof path, "class/infiniband_verbs/uverbs%u/abi_version",
+			 dev);
 		rc = put(root, path, "1");
 	}
 	return rc;

@@ -6,5 +6,5 @@
 #include <stdint.h>
 
 int sysfs_make(const char *root, uint32_t fabric_id); /* 0 or errno */
-int sysfs_remove_tree(const char *path);	      /* rm -r of what is ours; 0 or errno */
+int sysfs_remove_tree(const char *path); /* rm -r of what is ours; 0 or errno */
 #endif

@@ -36,10 +36,10 @@ void uverbs_fill_port(struct ib_uverbs_query_port_resp *r)
 	r->max_msg_sz = 1u << 30;
 	r->pkey_tbl_len = 1;
 	r->max_vl_num = 1;
-	r->active_width = 2;   /* 4x */
-	r->active_speed = 128; /* NDR lanes: 400 Gb/s */
+	r->active_width = 2;				 /* 4x */
+	r->active_speed = 128;				 /* NDR lanes: 400 Gb/s */
 	r->phys_state = r->state == PORT_ACTIVE ? 5 : 3; /* LinkUp, Disabled */
-	r->link_layer = 2;     /* Ethernet */
+	r->link_layer = 2;				 /* Ethernet */
 }
 
 static void fill_gid(unsigned dev, uint32_t index, struct ib_uverbs_gid_entry *e)
@@ -132,13 +132,15 @@ static int destroy_pd(struct ib_uverbs_ioctl_hdr *h)
 	if (pd >= VCX_OBJECTS || !fab->pds[pd] || fab->pd_pid[pd] != vcx_me)
 		return EINVAL;
 	for (uint32_t i = 0; i < VCX_OBJECTS; i++)
-		if ((fab->mrs[i].used && fab->mrs[i].pd == pd) || (fab->qps[i].used && fab->qps[i].pd == pd))
+		if ((fab->mrs[i].used && fab->mrs[i].pd == pd) ||
+		    (fab->qps[i].used && fab->qps[i].pd == pd))
 			return EBUSY;
 	fab->pds[pd] = false;
 	return 0;
 }
 
-int uverbs_new_mr(uint32_t pd, uint64_t host, uint64_t iova, uint64_t len, uint32_t access, uint32_t *handle)
+int uverbs_new_mr(uint32_t pd, uint64_t host, uint64_t iova, uint64_t len,
+		  uint32_t access, uint32_t *handle)
 {
 	void *gpu = mem_gpu_context(host);
 
@@ -152,9 +154,16 @@ int uverbs_new_mr(uint32_t pd, uint64_t host, uint64_t iova, uint64_t len, uint3
 		if (m->used)
 			continue;
 		/* index in the middle: 11 random bits of the fabric above, a count below, so that no old key fits */
-		*m = (struct vcx_mr){ .used = true, .pid = vcx_me, .pd = pd, .access = access, .iova = iova, .len = len,
-				      .host = host, .gpu = gpu,
-				      .key = (fab->id & 0x7ff) << 21 | h << 8 | (fab->next_key++ & 0xff) };
+		*m = (struct vcx_mr){.used = true,
+				     .pid = vcx_me,
+				     .pd = pd,
+				     .access = access,
+				     .iova = iova,
+				     .len = len,
+				     .host = host,
+				     .gpu = gpu,
+				     .key = (fab->id & 0x7ff) << 21 | h << 8 |
+					    (fab->next_key++ & 0xff)};
 		*handle = h;
 		return 0;
 	}
@@ -170,9 +179,10 @@ static int reg_dmabuf_mr(struct ib_uverbs_ioctl_hdr *h)
 
 	if (vcx_option.refuse & REFUSE_DMABUF)
 		return EOPNOTSUPP;
-	rc = uverbs_new_mr((uint32_t)attr_u64(h, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE), iova, iova,
-			   attr_u64(h, UVERBS_ATTR_REG_DMABUF_MR_LENGTH),
-			   (uint32_t)attr_u64(h, UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS), &m);
+	rc = uverbs_new_mr((uint32_t)attr_u64(h, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE),
+			   iova, iova, attr_u64(h, UVERBS_ATTR_REG_DMABUF_MR_LENGTH),
+			   (uint32_t)attr_u64(h, UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS),
+			   &m);
 	if (rc)
 		return rc;
 	attr_put_object(h, UVERBS_ATTR_REG_DMABUF_MR_HANDLE, m);
@@ -193,7 +203,8 @@ static int destroy_mr(struct ib_uverbs_ioctl_hdr *h)
 
 static int alloc_uar(struct ib_uverbs_ioctl_hdr *h)
 {
-	bool nc = attr_u64(h, MLX5_IB_ATTR_UAR_OBJ_ALLOC_TYPE) != 0; /* MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF is 0 */
+	bool nc = attr_u64(h, MLX5_IB_ATTR_UAR_OBJ_ALLOC_TYPE) !=
+		  0; /* MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF is 0 */
 	uint32_t id, len = VCX_PAGE;
 	uint64_t offset;
 	int rc = nic_uar_alloc(nc, &id);
@@ -210,7 +221,8 @@ static int alloc_uar(struct ib_uverbs_ioctl_hdr *h)
 
 int uverbs_ioctl(unsigned dev, struct ib_uverbs_ioctl_hdr *h)
 {
-	LOG(2, "ioctl object 0x%x method 0x%x, %u attributes", h->object_id, h->method_id, h->num_attrs);
+	LOG(2, "ioctl object 0x%x method 0x%x, %u attributes", h->object_id, h->method_id,
+	    h->num_attrs);
 	switch (METHOD(h->object_id, h->method_id)) {
 	case METHOD(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE):
 		return uverbs_write(dev, h);
@@ -223,7 +235,8 @@ int uverbs_ioctl(unsigned dev, struct ib_uverbs_ioctl_hdr *h)
 	case METHOD(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_TABLE):
 		return query_gid_table(dev, h);
 	case METHOD(UVERBS_OBJECT_ASYNC_EVENT, UVERBS_METHOD_ASYNC_EVENT_ALLOC):
-		attr_put_object(h, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, (uint64_t)eventfd(0, EFD_CLOEXEC));
+		attr_put_object(h, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE,
+				(uint64_t)eventfd(0, EFD_CLOEXEC));
 		return 0;
 	case METHOD(UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY):
 		return destroy_pd(h);
@@ -242,7 +255,8 @@ int uverbs_ioctl(unsigned dev, struct ib_uverbs_ioctl_hdr *h)
 	case METHOD(MLX5_IB_OBJECT_UAR, MLX5_IB_METHOD_UAR_OBJ_ALLOC):
 		return alloc_uar(h);
 	case METHOD(MLX5_IB_OBJECT_UAR, MLX5_IB_METHOD_UAR_OBJ_DESTROY):
-		return nic_uar_free((uint32_t)attr_u64(h, MLX5_IB_ATTR_UAR_OBJ_DESTROY_HANDLE));
+		return nic_uar_free(
+			(uint32_t)attr_u64(h, MLX5_IB_ATTR_UAR_OBJ_DESTROY_HANDLE));
 	case METHOD(MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_OTHER):
 		return EOPNOTSUPP; /* probes of capabilities: the library goes on without */
 	}

@@ -15,16 +15,29 @@
 #include "wqe.h"
 
 /* enum ibv_qp_attr_mask */
-enum { MASK_STATE = 1 << 0, MASK_ACCESS = 1 << 3, MASK_PKEY = 1 << 4, MASK_AV = 1 << 7, MASK_MTU = 1 << 8, MASK_TIMEOUT = 1 << 9,
-       MASK_RETRY = 1 << 10, MASK_RNR_RETRY = 1 << 11, MASK_RQ_PSN = 1 << 12, MASK_RD_ATOMIC = 1 << 13,
-       MASK_RNR_TIMER = 1 << 15, MASK_SQ_PSN = 1 << 16, MASK_DEST_RD_ATOMIC = 1 << 17, MASK_DEST = 1 << 20 };
+enum {
+	MASK_STATE = 1 << 0,
+	MASK_ACCESS = 1 << 3,
+	MASK_PKEY = 1 << 4,
+	MASK_AV = 1 << 7,
+	MASK_MTU = 1 << 8,
+	MASK_TIMEOUT = 1 << 9,
+	MASK_RETRY = 1 << 10,
+	MASK_RNR_RETRY = 1 << 11,
+	MASK_RQ_PSN = 1 << 12,
+	MASK_RD_ATOMIC = 1 << 13,
+	MASK_RNR_TIMER = 1 << 15,
+	MASK_SQ_PSN = 1 << 16,
+	MASK_DEST_RD_ATOMIC = 1 << 17,
+	MASK_DEST = 1 << 20
+};
 #define QPT_RC 2
 
 int uverbs_create_cq(unsigned dev, struct ib_uverbs_ioctl_hdr *h)
 {
 	uint32_t cqe = (uint32_t)attr_u64(h, UVERBS_ATTR_CREATE_CQ_CQE);
 	struct ib_uverbs_attr *channel = attr_at(h, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL);
-	struct mlx5_ib_create_cq_resp u = { 0 };
+	struct mlx5_ib_create_cq_resp u = {0};
 	struct mlx5_ib_create_cq q;
 
 	(void)dev;
@@ -34,10 +47,16 @@ int uverbs_create_cq(unsigned dev, struct ib_uverbs_ioctl_hdr *h)
 
 		if (c->used)
 			continue;
-		*c = (struct vcx_cq){ .used = true, .pid = vcx_me, .cqn = fabric_cqn(i), .cqe_cnt = cqe + 1,
-				      .cqe_bytes = q.cqe_size, .buf = q.buf_addr, .rec = q.db_addr,
-				      .channel = channel ? channel_writer((int)channel->data) : -1,
-				      .user_handle = attr_u64(h, UVERBS_ATTR_CREATE_CQ_USER_HANDLE) };
+		*c = (struct vcx_cq){
+			.used = true,
+			.pid = vcx_me,
+			.cqn = fabric_cqn(i),
+			.cqe_cnt = cqe + 1,
+			.cqe_bytes = q.cqe_size,
+			.buf = q.buf_addr,
+			.rec = q.db_addr,
+			.channel = channel ? channel_writer((int)channel->data) : -1,
+			.user_handle = attr_u64(h, UVERBS_ATTR_CREATE_CQ_USER_HANDLE)};
 		u.cqn = c->cqn;
 		attr_put_object(h, UVERBS_ATTR_CREATE_CQ_HANDLE, i);
 		ATTR_PUT(h, UVERBS_ATTR_CREATE_CQ_RESP_CQE, cqe);
@@ -51,16 +70,20 @@ int uverbs_create_cq(unsigned dev, struct ib_uverbs_ioctl_hdr *h)
 int uverbs_destroy_cq(struct ib_uverbs_ioctl_hdr *h)
 {
 	uint32_t i = (uint32_t)attr_u64(h, UVERBS_ATTR_DESTROY_CQ_HANDLE);
-	struct ib_uverbs_destroy_cq_resp r = { 0 };
+	struct ib_uverbs_destroy_cq_resp r = {0};
 	struct vcx_cq *c = own_cq(i);
 
 	if (!c)
 		return EINVAL;
 	for (uint32_t k = 0; k < VCX_OBJECTS; k++)
-		if (fab->qps[k].used && fab->qps[k].pid == vcx_me && (fab->qps[k].scq == i || fab->qps[k].rcq == i))
+		if (fab->qps[k].used && fab->qps[k].pid == vcx_me &&
+		    (fab->qps[k].scq == i || fab->qps[k].rcq == i))
 			return EBUSY;
 	/* The kernel counts an event as reported when it is read; ibv_destroy_cq waits until those are acknowledged. */
-	r.comp_events_reported = c->channel < 0 ? 0 : c->events - channel_take_back(c->channel, c->user_handle);
+	r.comp_events_reported =
+		c->channel < 0
+			? 0
+			: c->events - channel_take_back(c->channel, c->user_handle);
 	c->used = false;
 	ATTR_PUT(h, UVERBS_ATTR_DESTROY_CQ_RESP, r);
 	return 0;
@@ -79,27 +102,40 @@ static void count_qps(void)
 int uverbs_create_qp(unsigned dev, struct ib_uverbs_ioctl_hdr *h)
 {
 	uint32_t pd = (uint32_t)attr_u64(h, UVERBS_ATTR_CREATE_QP_PD_HANDLE);
-	struct mlx5_ib_create_qp_resp u = { 0 };
+	struct mlx5_ib_create_qp_resp u = {0};
 	struct ib_uverbs_qp_cap cap;
 	struct mlx5_ib_create_qp q;
 
 	attr_get(h, UVERBS_ATTR_UHW_IN, &q, sizeof q);
 	attr_get(h, UVERBS_ATTR_CREATE_QP_CAP, &cap, sizeof cap);
-	if (attr_u64(h, UVERBS_ATTR_CREATE_QP_TYPE) != QPT_RC || !(q.flags & MLX5_QP_FLAG_UAR_PAGE_INDEX))
+	if (attr_u64(h, UVERBS_ATTR_CREATE_QP_TYPE) != QPT_RC ||
+	    !(q.flags & MLX5_QP_FLAG_UAR_PAGE_INDEX))
 		return EOPNOTSUPP;
-	if (pd >= VCX_OBJECTS || !fab->pds[pd] || !q.bfreg_index || q.bfreg_index >= VCX_UARS)
+	if (pd >= VCX_OBJECTS || !fab->pds[pd] || !q.bfreg_index ||
+	    q.bfreg_index >= VCX_UARS)
 		return EINVAL;
 	for (uint32_t i = 1; i < VCX_OBJECTS; i++) {
 		struct vcx_qp *p = &fab->qps[i];
 
 		if (p->used)
 			continue;
-		*p = (struct vcx_qp){ .pid = vcx_me, .dev = (uint8_t)dev, .qpn = fabric_qpn(i), .pd = pd,
-				      .scq = (uint32_t)attr_u64(h, UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE),
-				      .rcq = (uint32_t)attr_u64(h, UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE), .uidx = q.uidx,
-				      .uar = q.bfreg_index, .sq_cnt = q.sq_wqe_count, .rq_cnt = q.rq_wqe_count,
-				      .rq_shift = q.rq_wqe_shift, .rq = q.buf_addr,
-				      .sq = q.buf_addr + ((uint64_t)q.rq_wqe_count << q.rq_wqe_shift), .rec = q.db_addr };
+		*p = (struct vcx_qp){
+			.pid = vcx_me,
+			.dev = (uint8_t)dev,
+			.qpn = fabric_qpn(i),
+			.pd = pd,
+			.scq = (uint32_t)attr_u64(h,
+						  UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE),
+			.rcq = (uint32_t)attr_u64(h,
+						  UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE),
+			.uidx = q.uidx,
+			.uar = q.bfreg_index,
+			.sq_cnt = q.sq_wqe_count,
+			.rq_cnt = q.rq_wqe_count,
+			.rq_shift = q.rq_wqe_shift,
+			.rq = q.buf_addr,
+			.sq = q.buf_addr + ((uint64_t)q.rq_wqe_count << q.rq_wqe_shift),
+			.rec = q.db_addr};
 		p->used = true;
 		nic_qp_listed(p, true);
 		count_qps();
@@ -108,7 +144,8 @@ int uverbs_create_qp(unsigned dev, struct ib_uverbs_ioctl_hdr *h)
 		ATTR_PUT(h, UVERBS_ATTR_CREATE_QP_RESP_CAP, cap);
 		ATTR_PUT(h, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, p->qpn);
 		ATTR_PUT(h, UVERBS_ATTR_UHW_OUT, u);
-		LOG(1, "QP 0x%x: %u send blocks, %u receives, page %u", p->qpn, p->sq_cnt, p->rq_cnt, p->uar);
+		LOG(1, "QP 0x%x: %u send blocks, %u receives, page %u", p->qpn, p->sq_cnt,
+		    p->rq_cnt, p->uar);
 		return 0;
 	}
 	return ENOMEM;
@@ -117,7 +154,7 @@ int uverbs_create_qp(unsigned dev, struct ib_uverbs_ioctl_hdr *h)
 int uverbs_destroy_qp(struct ib_uverbs_ioctl_hdr *h)
 {
 	struct vcx_qp *q = own_qp((uint32_t)attr_u64(h, UVERBS_ATTR_DESTROY_QP_HANDLE));
-	struct ib_uverbs_destroy_qp_resp r = { 0 };
+	struct ib_uverbs_destroy_qp_resp r = {0};
 
 	if (!q)
 		return EINVAL;
@@ -140,8 +177,10 @@ static int check_transition(const struct vcx_qp *x, uint32_t to, uint32_t mask)
 	};
 	static const uint32_t need[7] = {
 		[QP_INIT] = 0x38, /* PKEY_INDEX | PORT | ACCESS */
-		[QP_RTR] = MASK_AV | MASK_MTU | MASK_RQ_PSN | MASK_RNR_TIMER | MASK_DEST_RD_ATOMIC | MASK_DEST,
-		[QP_RTS] = MASK_TIMEOUT | MASK_RETRY | MASK_RNR_RETRY | MASK_RD_ATOMIC | MASK_SQ_PSN,
+		[QP_RTR] = MASK_AV | MASK_MTU | MASK_RQ_PSN | MASK_RNR_TIMER |
+			   MASK_DEST_RD_ATOMIC | MASK_DEST,
+		[QP_RTS] = MASK_TIMEOUT | MASK_RETRY | MASK_RNR_RETRY | MASK_RD_ATOMIC |
+			   MASK_SQ_PSN,
 	};
 
 	if (to > QP_ERR || !(follows[x->state] & 1 << to))
@@ -183,7 +222,7 @@ static void take_attributes(struct vcx_qp *x, const struct ib_uverbs_modify_qp *
 
 int uverbs_modify_qp(struct ib_uverbs_ioctl_hdr *h)
 {
-	struct ib_uverbs_ex_modify_qp_resp r = { .response_length = sizeof r };
+	struct ib_uverbs_ex_modify_qp_resp r = {.response_length = sizeof r};
 	struct ib_uverbs_modify_qp q;
 	struct vcx_qp *x;
 	int rc;

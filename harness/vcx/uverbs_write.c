@@ -69,8 +69,8 @@ static int query_device_ex(unsigned dev, struct ib_uverbs_ioctl_hdr *h)
 static int alloc_pd(struct ib_uverbs_ioctl_hdr *h)
 {
 	for (uint32_t pd = 1; pd < VCX_OBJECTS; pd++) {
-		struct ib_uverbs_alloc_pd_resp r = { .pd_handle = pd };
-		struct mlx5_ib_alloc_pd_resp u = { .pdn = pd };
+		struct ib_uverbs_alloc_pd_resp r = {.pd_handle = pd};
+		struct mlx5_ib_alloc_pd_resp u = {.pdn = pd};
 
 		if (fab->pds[pd])
 			continue;
@@ -85,7 +85,7 @@ static int alloc_pd(struct ib_uverbs_ioctl_hdr *h)
 
 static int reg_mr(struct ib_uverbs_ioctl_hdr *h)
 {
-	struct ib_uverbs_reg_mr_resp r = { 0 };
+	struct ib_uverbs_reg_mr_resp r = {0};
 	struct ib_uverbs_reg_mr q;
 	uint32_t m;
 	int rc;
@@ -102,7 +102,7 @@ static int reg_mr(struct ib_uverbs_ioctl_hdr *h)
 
 static int create_channel(struct ib_uverbs_ioctl_hdr *h)
 {
-	struct ib_uverbs_create_comp_channel_resp r = { 0 };
+	struct ib_uverbs_create_comp_channel_resp r = {0};
 	int fd, rc = channel_new(&fd);
 
 	if (rc)

@@ -16,12 +16,12 @@
 #include "wqe.h"
 #include "xfer.h"
 
-#define BB 64u		   /* send WQE basic block */
-#define DS 16u		   /* unit of ds */
-#define DS_MAX 64u	   /* 1024 B: max_sq_desc_sz that the device reports */
-#define CE_MASK 0x0c	   /* fm_ce_se: bits that ask for a CQE */
-#define CE_ALWAYS 0x08	   /* MLX5_WQE_CTRL_CQ_UPDATE */
-#define SE 0x02		   /* MLX5_WQE_CTRL_SOLICITED */
+#define BB 64u	       /* send WQE basic block */
+#define DS 16u	       /* unit of ds */
+#define DS_MAX 64u     /* 1024 B: max_sq_desc_sz that the device reports */
+#define CE_MASK 0x0c   /* fm_ce_se: bits that ask for a CQE */
+#define CE_ALWAYS 0x08 /* MLX5_WQE_CTRL_CQ_UPDATE */
+#define SE 0x02	       /* MLX5_WQE_CTRL_SOLICITED */
 #define INDEX 0xffffu
 
 uint32_t wqe_record(const struct vcx_qp *q)
@@ -50,7 +50,8 @@ bool wqe_is_posted(const struct vcx_qp *q, uint32_t index)
 {
 	const uint8_t *w = block(q, index);
 
-	return (be32_at(w) >> 8 & INDEX) == (index & INDEX) && be32_at(w + 4) >> 8 == q->qpn;
+	return (be32_at(w) >> 8 & INDEX) == (index & INDEX) &&
+	       be32_at(w + 4) >> 8 == q->qpn;
 }
 
 struct fetched {
@@ -65,13 +66,15 @@ static void fetch(const struct vcx_qp *q, struct fetched *f)
 {
 	const uint8_t *w = block(q, q->ci);
 	uint32_t w0 = be32_at(w), w1 = be32_at(w + 4);
-	const size_t ring = (size_t)q->sq_cnt * BB, at = (size_t)(q->ci & (q->sq_cnt - 1)) * BB;
+	const size_t ring = (size_t)q->sq_cnt * BB,
+		     at = (size_t)(q->ci & (q->sq_cnt - 1)) * BB;
 
 	f->opcode = (uint8_t)w0;
 	f->ds = w1 & 0x3f;
 	f->syndrome = 0;
 	if ((w0 >> 8 & INDEX) != q->ci) {
-		vcx_violation(VIOLATION_WQE_INDEX, q->qpn, "at %u it says %u", q->ci, w0 >> 8 & INDEX);
+		vcx_violation(VIOLATION_WQE_INDEX, q->qpn, "at %u it says %u", q->ci,
+			      w0 >> 8 & INDEX);
 		f->syndrome = SYND_QP_OP;
 	} else if (w1 >> 8 != q->qpn) {
 		vcx_violation(VIOLATION_WQE_QPN, q->qpn, "it says 0x%x", w1 >> 8);
@@ -83,13 +86,17 @@ static void fetch(const struct vcx_qp *q, struct fetched *f)
 	if (!f->ds)
 		f->ds = 1;
 	for (uint32_t i = 0; i < f->ds * DS; i += DS)
-		memcpy(f->bytes + i, (const uint8_t *)(uintptr_t)q->sq + (at + i) % ring, DS);
+		memcpy(f->bytes + i, (const uint8_t *)(uintptr_t)q->sq + (at + i) % ring,
+		       DS);
 	f->blocks = (f->ds * DS + BB - 1) / BB;
 }
 
 static void complete(struct vcx_qp *q, const struct fetched *f, uint32_t bytes)
 {
-	struct vcx_completion c = { .cqe_opcode = CQE_REQ, .wqe_opcode = f->opcode, .index = (uint16_t)q->ci, .bytes = bytes };
+	struct vcx_completion c = {.cqe_opcode = CQE_REQ,
+				   .wqe_opcode = f->opcode,
+				   .index = (uint16_t)q->ci,
+				   .bytes = bytes};
 
 	if (f->syndrome) {
 		c.cqe_opcode = CQE_REQ_ERR;
@@ -121,9 +128,10 @@ static uint64_t now_ns(void)
 /* Least time between tries after "receiver not ready", IBTA table 46: code 0 is the longest. */
 static uint64_t rnr_ns(uint8_t code)
 {
-	static const uint16_t hundredths_ms[32] = { 65536 - 1, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
-						    256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384,
-						    24576, 32768, 49152 };
+	static const uint16_t hundredths_ms[32] = {
+		65536 - 1, 1,	 2,    3,    4,	   6,	  8,	 12,	16,    24,   32,
+		48,	   64,	 96,   128,  192,  256,	  384,	 512,	768,   1024, 1536,
+		2048,	   3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
 	return hundredths_ms[code & 31] * 10000ull;
 }
@@ -135,13 +143,15 @@ static bool rnr_again(struct vcx_qp *q, const struct vcx_qp *peer, struct fetche
 
 	if (q->rnr_tries && now < q->rnr_until_ns)
 		return true;
-	if (q->rnr_retry != 7 && q->rnr_tries++ >= q->rnr_retry) { /* 7 is without end, IBTA 9.7.5.2.8 */
+	if (q->rnr_retry != 7 &&
+	    q->rnr_tries++ >= q->rnr_retry) { /* 7 is without end, IBTA 9.7.5.2.8 */
 		f->syndrome = SYND_RNR;
 		return false;
 	}
 	if (q->rnr_retry == 7) {
 		q->rnr_tries = 1;
-		q->rnr_until_ns = 0; /* no timer: the peer may post at any moment and tests wait for it */
+		q->rnr_until_ns =
+			0; /* no timer: the peer may post at any moment and tests wait for it */
 		return true;
 	}
 	q->rnr_until_ns = now + rnr_ns(peer ? peer->rnr_timer : 0);
@@ -157,7 +167,8 @@ static void enter_error(struct vcx_qp *q)
 /* mode=sink: the doorbell's index completes everything before it; no WQE is read. */
 static bool sink(struct vcx_qp *q, uint32_t pi)
 {
-	struct vcx_completion c = { .cqe_opcode = CQE_REQ, .wqe_opcode = 8, .index = (uint16_t)(pi - 1) };
+	struct vcx_completion c = {
+		.cqe_opcode = CQE_REQ, .wqe_opcode = 8, .index = (uint16_t)(pi - 1)};
 
 	if (q->ci == pi)
 		return false;
@@ -173,7 +184,8 @@ bool wqe_run(struct vcx_qp *q)
 	struct fetched f;
 
 	if (((pi - q->ci) & INDEX) > q->sq_cnt) {
-		vcx_violation(VIOLATION_RECORD_BEYOND_RING, q->qpn, "record %u, next WQE %u, ring of %u", pi, q->ci, q->sq_cnt);
+		vcx_violation(VIOLATION_RECORD_BEYOND_RING, q->qpn,
+			      "record %u, next WQE %u, ring of %u", pi, q->ci, q->sq_cnt);
 		return false;
 	}
 	if (vcx_option.sink)
@@ -191,8 +203,8 @@ bool wqe_run(struct vcx_qp *q)
 		q->rnr_tries = 0;
 		vcx_counts.wqes++;
 		vcx_counts.opcode[f.opcode]++;
-		LOG(2, "QP 0x%x WQE %u opcode 0x%02x ds %u bytes %u syndrome 0x%02x", q->qpn, q->ci, f.opcode, f.ds, bytes,
-		    f.syndrome);
+		LOG(2, "QP 0x%x WQE %u opcode 0x%02x ds %u bytes %u syndrome 0x%02x",
+		    q->qpn, q->ci, f.opcode, f.ds, bytes, f.syndrome);
 		complete(q, &f, bytes);
 		q->ci = (q->ci + f.blocks) & INDEX;
 		if (f.syndrome)
@@ -209,8 +221,10 @@ static void flush_sends(struct vcx_qp *q)
 
 	while (q->ci != pi && ((pi - q->ci) & INDEX) <= q->sq_cnt) {
 		const uint8_t *w = block(q, q->ci);
-		struct vcx_completion c = { .cqe_opcode = CQE_REQ_ERR, .wqe_opcode = w[3], .syndrome = SYND_FLUSHED,
-					    .index = (uint16_t)q->ci };
+		struct vcx_completion c = {.cqe_opcode = CQE_REQ_ERR,
+					   .wqe_opcode = w[3],
+					   .syndrome = SYND_FLUSHED,
+					   .index = (uint16_t)q->ci};
 		uint32_t ds = be32_at(w + 4) & 0x3f;
 
 		cqe_put(q->scq, q, &c);
@@ -225,7 +239,9 @@ void wqe_flush(struct vcx_qp *q)
 	if (q->pid == vcx_me)
 		flush_sends(q);
 	while (q->rq_cnt && q->rci != pi && ((pi - q->rci) & INDEX) <= q->rq_cnt) {
-		struct vcx_completion c = { .cqe_opcode = CQE_RESP_ERR, .syndrome = SYND_FLUSHED, .index = (uint16_t)q->rci };
+		struct vcx_completion c = {.cqe_opcode = CQE_RESP_ERR,
+					   .syndrome = SYND_FLUSHED,
+					   .index = (uint16_t)q->rci};
 
 		cqe_put(q->rcq, q, &c);
 		q->rci = (q->rci + 1) & INDEX;

@@ -13,8 +13,16 @@
 #include "xfer.h"
 
 /* MLX5_OPCODE_* of mlx5dv.h. */
-enum { OP_NOP = 0x00, OP_WRITE = 0x08, OP_WRITE_IMM = 0x09, OP_SEND = 0x0a, OP_SEND_IMM = 0x0b, OP_READ = 0x10, OP_CS = 0x11,
-       OP_FA = 0x12 };
+enum {
+	OP_NOP = 0x00,
+	OP_WRITE = 0x08,
+	OP_WRITE_IMM = 0x09,
+	OP_SEND = 0x0a,
+	OP_SEND_IMM = 0x0b,
+	OP_READ = 0x10,
+	OP_CS = 0x11,
+	OP_FA = 0x12
+};
 /* IBV_ACCESS_* */
 enum { LOCAL_WRITE = 1, REMOTE_WRITE = 2, REMOTE_READ = 4, REMOTE_ATOMIC = 8 };
 #define INLINE_SEG 0x80000000u
@@ -53,7 +61,8 @@ static uint64_t be64_at(const uint8_t *p)
 }
 
 /* Find [va, va+len) under `key`, which must belong to pd and grant `need`.  False: protection error. */
-static bool find(uint32_t key, uint64_t va, uint64_t len, uint32_t need, uint32_t pd, const struct vcx_qp *q, struct vcx_addr *a)
+static bool find(uint32_t key, uint64_t va, uint64_t len, uint32_t need, uint32_t pd,
+		 const struct vcx_qp *q, struct vcx_addr *a)
 {
 	const struct vcx_mr *m = fabric_mr(key);
 
@@ -63,24 +72,35 @@ static bool find(uint32_t key, uint64_t va, uint64_t len, uint32_t need, uint32_
 		return false;
 	if (va < m->iova || len > m->len || va - m->iova > m->len - len)
 		return false;
-	*a = (struct vcx_addr){ m->host + (va - m->iova), m->gpu, m->pid };
+	*a = (struct vcx_addr){m->host + (va - m->iova), m->gpu, m->pid};
 	return true;
 }
 
-static bool is_write(uint8_t op) { return op == OP_WRITE || op == OP_WRITE_IMM; }
-static bool is_send(uint8_t op) { return op == OP_SEND || op == OP_SEND_IMM; }
-static bool is_atomic(uint8_t op) { return op == OP_CS || op == OP_FA; }
+static bool is_write(uint8_t op)
+{
+	return op == OP_WRITE || op == OP_WRITE_IMM;
+}
+static bool is_send(uint8_t op)
+{
+	return op == OP_SEND || op == OP_SEND_IMM;
+}
+static bool is_atomic(uint8_t op)
+{
+	return op == OP_CS || op == OP_FA;
+}
 
 static int bad_size(const struct request *r, const char *what)
 {
-	vcx_violation(VIOLATION_WQE_SIZE, r->q->qpn, "opcode 0x%02x: %s", r->opcode, what);
+	vcx_violation(VIOLATION_WQE_SIZE, r->q->qpn, "opcode 0x%02x: %s", r->opcode,
+		      what);
 	return SYND_QP_OP;
 }
 
 /* Data segments, gathered or inline, from p to end. */
 static int parse_data(struct request *r, const uint8_t *p, const uint8_t *end)
 {
-	const uint32_t need = r->opcode == OP_READ || is_atomic(r->opcode) ? LOCAL_WRITE : 0;
+	const uint32_t need =
+		r->opcode == OP_READ || is_atomic(r->opcode) ? LOCAL_WRITE : 0;
 
 	while (p < end) {
 		uint32_t count = be32_at(p), len = count & ~INLINE_SEG;
@@ -94,7 +114,8 @@ static int parse_data(struct request *r, const uint8_t *p, const uint8_t *end)
 			s->a = mem_here((void *)(uintptr_t)(p + 4));
 			p += (len + 4 + 15) & ~15u;
 		} else {
-			if (len && !find(be32_at(p + 4), be64_at(p + 8), len, need, r->q->pd, r->q, &s->a))
+			if (len && !find(be32_at(p + 4), be64_at(p + 8), len, need,
+					 r->q->pd, r->q, &s->a))
 				return SYND_PROTECTION;
 			p += 16;
 		}
@@ -180,7 +201,7 @@ static int lost(const struct vcx_qp *peer)
 /* Bytes of a send into the segments of one receive WQE. */
 static int scatter(struct request *r, const uint8_t *w, uint32_t bytes)
 {
-	struct source from = { r->seg, 0, 0 };
+	struct source from = {r->seg, 0, 0};
 	uint32_t left = r->total;
 
 	for (uint32_t at = 0; left && at + 16 <= bytes; at += 16) {
@@ -191,7 +212,8 @@ static int scatter(struct request *r, const uint8_t *w, uint32_t bytes)
 			break;
 		if (len > left)
 			len = left;
-		if (!find(key, be64_at(w + at + 8), len, LOCAL_WRITE, r->peer->pd, r->peer, &a))
+		if (!find(key, be64_at(w + at + 8), len, LOCAL_WRITE, r->peer->pd,
+			  r->peer, &a))
 			return SYND_REMOTE_OP;
 		if (stream(&from, a, len, true))
 			return lost(r->peer);
@@ -202,7 +224,8 @@ static int scatter(struct request *r, const uint8_t *w, uint32_t bytes)
 
 static bool receive_posted(const struct vcx_qp *peer)
 {
-	return peer->rq_cnt && (be32toh(mem_read32(peer->pid, peer->rec)) & 0xffff) != peer->rci;
+	return peer->rq_cnt &&
+	       (be32toh(mem_read32(peer->pid, peer->rec)) & 0xffff) != peer->rci;
 }
 
 /* Consume one receive of the peer; a send's bytes go into it, a write's do not. */
@@ -210,13 +233,18 @@ static int consume_receive(struct request *r, uint8_t cqe_opcode)
 {
 	struct vcx_qp *peer = r->peer;
 	const uint32_t bytes = 1u << peer->rq_shift;
-	struct vcx_completion c = { .cqe_opcode = cqe_opcode, .index = (uint16_t)peer->rci, .bytes = r->total,
-				    .solicited = r->w[11] & SE };
+	struct vcx_completion c = {.cqe_opcode = cqe_opcode,
+				   .index = (uint16_t)peer->rci,
+				   .bytes = r->total,
+				   .solicited = r->w[11] & SE};
 	uint8_t w[RECV_BYTES_MAX];
 	int err = 0;
 
 	if (bytes > sizeof w ||
-	    mem_read(peer->pid, w, peer->rq + ((uint64_t)(peer->rci & (peer->rq_cnt - 1)) << peer->rq_shift), bytes))
+	    mem_read(peer->pid, w,
+		     peer->rq + ((uint64_t)(peer->rci & (peer->rq_cnt - 1))
+				 << peer->rq_shift),
+		     bytes))
 		return lost(peer);
 	if (is_send(r->opcode))
 		err = scatter(r, w, bytes);
@@ -242,11 +270,12 @@ static int rdma(struct request *r)
 {
 	const bool read = r->opcode == OP_READ;
 	const uint32_t need = read ? REMOTE_READ : REMOTE_WRITE;
-	struct source s = { r->seg, 0, 0 };
+	struct source s = {r->seg, 0, 0};
 	struct vcx_addr far;
 
-	if (r->total && (!(r->peer->access & need) ||
-			 !find(r->rkey, r->raddr, r->total, need, r->peer->pd, r->q, &far)))
+	if (r->total &&
+	    (!(r->peer->access & need) ||
+	     !find(r->rkey, r->raddr, r->total, need, r->peer->pd, r->q, &far)))
 		return SYND_REMOTE_ACCESS;
 	if (r->total && stream(&s, far, r->total, !read))
 		return lost(r->peer);
@@ -272,7 +301,8 @@ static int atomic(struct request *r, uint32_t *bytes)
 	if (mem_copy(mem_here(&old), far, 8))
 		return lost(r->peer);
 	fresh = r->opcode == OP_FA ? old + r->swap : old == r->compare ? r->swap : old;
-	if (mem_copy(far, mem_here(&fresh), 8) || mem_copy(r->seg[0].a, mem_here(&old), 8))
+	if (mem_copy(far, mem_here(&fresh), 8) ||
+	    mem_copy(r->seg[0].a, mem_here(&old), 8))
 		return SYND_REMOTE_OP;
 	*bytes = 8;
 	vcx_counts.bytes_out += 8;
@@ -282,7 +312,8 @@ static int atomic(struct request *r, uint32_t *bytes)
 
 static int send(struct request *r)
 {
-	int err = consume_receive(r, r->opcode == OP_SEND ? CQE_RESP_SEND : CQE_RESP_SEND_IMM);
+	int err = consume_receive(r, r->opcode == OP_SEND ? CQE_RESP_SEND
+							  : CQE_RESP_SEND_IMM);
 
 	if (!err) {
 		vcx_counts.bytes_out += r->total;
@@ -298,7 +329,8 @@ int xfer(struct vcx_qp *q, const uint8_t *w, uint32_t ds, uint8_t opcode, uint32
 
 	if (opcode == OP_NOP)
 		return 0;
-	if (!is_write(opcode) && !is_send(opcode) && !is_atomic(opcode) && opcode != OP_READ) {
+	if (!is_write(opcode) && !is_send(opcode) && !is_atomic(opcode) &&
+	    opcode != OP_READ) {
 		vcx_violation(VIOLATION_WQE_OPCODE, q->qpn, "opcode 0x%02x", opcode);
 		return SYND_QP_OP;
 	}

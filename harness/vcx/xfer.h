@@ -8,5 +8,6 @@
 #define XFER_NOT_READY (-1) /* the peer has no receive posted */
 
 /* Execute the WQE w (ds units of 16 B, control segment first) of q.  0, a syndrome, or XFER_NOT_READY (nothing was moved). */
-int xfer(struct vcx_qp *q, const uint8_t *w, uint32_t ds, uint8_t opcode, uint32_t *bytes);
+int xfer(struct vcx_qp *q, const uint8_t *w, uint32_t ds, uint8_t opcode,
+	 uint32_t *bytes);
 #endif
