@@ -60,20 +60,23 @@ all:
 	@echo "putscope needs the headers of rdma-core, jansson and inih: run 'make deps' first" >&2; exit 2
 endif
 
-# config.h holds facts as 0|1 and is rewritten only on change.
+# config.h holds facts as 0|1, version.h what git says; both are rewritten only on change.
+define write_if_new
+	@mkdir -p $(B); printf '%s\n' '/* made by make */' $(1) > $@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+endef
 $(B)/config.h: FORCE
-	@mkdir -p $(B); printf '%s\n' '/* made by make */' '#define HAVE_CUDA $(CUDA)' '#define HAVE_MPI $(MPI)' \
-	  '#define PUTSCOPE_VERSION "$(or $(shell git describe --always --dirty --tags 2>/dev/null),unknown)"' > $@.new; \
-	cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+	$(call write_if_new,'#define HAVE_CUDA $(CUDA)' '#define HAVE_MPI $(MPI)')
+$(B)/version.h: FORCE
+	$(call write_if_new,'#define PUTSCOPE_VERSION "$(or $(shell git describe --always --dirty --tags 2>/dev/null),unknown)"')
 FORCE:
 
-$(B)/o/%.c.o: %.c $(B)/config.h
+$(B)/o/%.c.o: %.c | $(B)/config.h $(B)/version.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -MMD -MP -c -o $@ $<
-$(B)/o/%.c.cuda.o: %.c $(B)/config.h
+$(B)/o/%.c.cuda.o: %.c | $(B)/config.h
 	@mkdir -p $(@D); echo "  nvcc $<"
 	$(Q)$(NVCC) $(CPPFLAGS) $(NVFLAGS) -MMD -MP -x cu -dc -o $@ $<
-$(B)/o/%.cu.o: %.cu $(B)/config.h
+$(B)/o/%.cu.o: %.cu | $(B)/config.h
 	@mkdir -p $(@D); echo "  nvcc $<"
 	$(Q)$(NVCC) $(CPPFLAGS) $(NVFLAGS) -MMD -MP -dc -o $@ $<
 $(B)/o/dlink.o: $(CUDA_O)
@@ -87,7 +90,7 @@ $(B)/vcx: $(call o,$(VCX_BIN_C))
 	$(Q)$(CC) $(SANF) -o $@ $^
 $(B)/libvcx.so: $(call o,$(VCX_LIB_C)) harness/vcx/libvcx.map
 	$(Q)$(CC) $(SANF) -shared -Wl,--version-script=harness/vcx/libvcx.map -o $@ $(filter %.o,$^) -ldl -lpthread
-$(B)/libputscope-mpi.so: $(PLUGIN_MPI_C) $(B)/config.h
+$(B)/libputscope-mpi.so: $(PLUGIN_MPI_C) harness/ranks.h | $(B)/config.h
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(shell pkg-config --cflags ompi-c) -fPIC -shared -o $@ $< $(shell pkg-config --libs ompi-c)
 
 define unit_rule

@@ -187,6 +187,8 @@ static int check_summary(const struct load *l, const char *dir, struct findings 
 			err = check_row(l, field, f);
 		rows++;
 	}
+	if (!err && !at)
+		err = err_say(-EBADMSG, "%s:1: the file is empty", path);
 	if (!err && l->complete && rows != l->n)
 		find(f->errors, "summary.csv has %zu rows, samples.csv %zu series", rows,
 		     l->n);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "command.h"
-#include "config.h"
 #include "err.h"
+#include "version.h"
 
 static const struct {
 	const char *name;

@@ -12,7 +12,6 @@
 
 #include "clock.h"
 #include "command.h"
-#include "config.h"
 #include "engine.h"
 #include "env.h"
 #include "err.h"
@@ -22,6 +21,7 @@
 #include "record.h"
 #include "registry.h"
 #include "virtual.h"
+#include "version.h"
 
 #define BENCHES_MAX 16
 

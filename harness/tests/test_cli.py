@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command end to end, on the bench `fake` whose samples are known: no NIC and no SM is opened."""
+import csv
+import json
+import os
+import shutil
+import signal
+import statistics
+import time
+
+import pytest
+
+FAKE = ("/dev/null", "-k", "bench=fake")
+
+
+def run_fake(putscope, out, kinds="good", *more, **kw):
+    return putscope("run", *FAKE, "-k", f"fake={kinds}", "--out", out, *more, **kw)
+
+
+def rows(path):
+    with open(path, newline="") as f:
+        return list(csv.DictReader(f))
+
+
+@pytest.fixture
+def good(putscope, tmp_path):
+    out = tmp_path / "good"
+    done = run_fake(putscope, out)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_files_agree(putscope, good):
+    run = json.loads((good / "run.json").read_text())
+    assert run["complete"] is True and run["schema"] == "putscope-run"
+    assert [c["status"] for c in run["cases"]] == ["ok"]
+    assert run["cases"][0]["nature"] in ("virtual", "hardware")
+    samples = [float(r["value_ns"]) for r in rows(good / "samples.csv")
+               if r["metric"] == "put_completion" and r["warmup"] == "0"]
+    summary = {r["metric"]: r for r in rows(good / "summary.csv")}["put_completion"]
+    assert int(summary["n"]) == len(samples) >= 1000
+    assert float(summary["p50_ns"]) == pytest.approx(statistics.median(samples), abs=.001)
+    assert float(summary["p50_ns"]) == pytest.approx(50.5, abs=.1)      # 1 .. 100 in every batch
+    assert float(summary["max_ns"]) == max(samples)
+    assert float(summary["p50_lo_ns"]) <= float(summary["p50_ns"]) - 1  # never narrower than a step of 1 ns
+    assert summary["p99_9_ns"] == ""                                    # fewer than ten samples beyond
+    warm = {int(r["batch"]) for r in rows(good / "samples.csv") if r["warmup"] == "1"}
+    assert warm == {0, 1}
+    assert putscope("check", good).returncode == 0
+
+
+def test_report_and_list_parse(putscope, good):
+    report = json.loads(putscope("report", good, "--json").stdout)
+    assert set(report) >= {"schema", "run", "cases", "hops", "closure", "components", "evidence"}
+    case = next(c for c in report["cases"] if c["metric"] == "put_completion")
+    assert case["p50_ns"] == pytest.approx(50.5, abs=.1) and case["p99_9_ns"] is None
+    assert report["components"][0]["wall_ns"] == 100
+    assert "put_completion" in putscope("report", good, "--methods").stdout
+    assert json.loads(putscope("check", good, "--json").stdout)["good"] is True
+    listed = json.loads(putscope("list", "--json").stdout)
+    assert {c["bench"] for c in listed} >= {"quick", "one-op", "size-sweep", "flag-rtt"}
+    assert "fake" not in putscope("list").stdout
+
+
+def test_failing_and_waived_cases(putscope, tmp_path):
+    done = run_fake(putscope, tmp_path / "r", "good,fails,waived")
+    assert done.returncode == 1
+    status = {c["id"]: c for c in json.loads((tmp_path / "r/run.json").read_text())["cases"]}
+    assert [status[f"fake/{k}"]["status"] for k in ("good", "fails", "waived")] == ["ok", "failed", "waived"]
+    assert all(status[f"fake/{k}"]["reason"] for k in ("fails", "waived"))
+    assert putscope("check", tmp_path / "r").returncode == 1
+    assert run_fake(putscope, tmp_path / "w", "waived").returncode == 77
+
+
+def test_repeat(putscope, tmp_path):
+    assert run_fake(putscope, tmp_path / "r", "good", "--repeat", 2).returncode == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["r-1", "r-2"]
+    assert all(putscope("check", p).returncode == 0 for p in tmp_path.iterdir())
+
+
+def test_order_is_that_of_the_seed(putscope, tmp_path):
+    orders = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 9)):
+        run_fake(putscope, tmp_path / name, "good,slow", "-k", f"seed={seed}")
+        orders.append([r["case_id"] for r in rows(tmp_path / name / "samples.csv") if r["seq"] == "0"])
+    assert orders[0] == orders[1] != orders[2]
+
+
+BAD = {
+    "unknown key": (["-k", "bogus=1"], "bogus"),
+    "not a pair": (["-k", "ops"], "KEY=VALUE"),
+    "unknown suffix": (["-k", "sizes=8Q"], "Q"),
+    "size 0": (["-k", "sizes=0"], "0"),
+    "unused key": (["-k", "ops=5"], "ops"),
+    "unknown bench": (["-k", "bench=nothing"], "nothing"),
+    "missing config": (["no-such-config"], "no-such-config"),
+    "two configs": (["quick"], "quick"),
+    "unknown option": (["--bogus"], "bogus"),
+    "unknown vcx option": (["--vcx", "bogus=1"], "bogus"),
+    "vcx option of later": (["--vcx", "delay.wire_out=5"], "delay"),
+    "time 0": (["--time", "0"], "time"),
+    "negative": (["-k", "seed=-1"], "seed"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_input_writes_nothing(putscope, tmp_path, what):
+    args, word = BAD[what]
+    config = [] if what == "missing config" else ["/dev/null", "-k", "bench=fake"]
+    done = putscope("run", *config, "--out", tmp_path / "r", *args)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert word in done.stderr and done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_input_that_needs_the_rig(putscope, tmp_path):
+    for args, word in ((["-k", "sizes=4194305"], "4194305"), (["-k", "ops=0"], "ops"), (["-k", "ops=513"], "ops"),
+                       (["--gpu", "x"], "gpu"), (["--gpu", "99"], "99"), (["--nic", "mlx5_77"], "mlx5_77"),
+                       (["-k", "data=gpu", "--gpu", "none"], "gpu")):
+        done = putscope("run", "quick", "--out", tmp_path / "r", *args)
+        assert done.returncode == 2 and word in done.stderr, (args, done.stderr)
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_folders(putscope, tmp_path, good):
+    before = sorted((p.name, p.stat().st_size) for p in good.iterdir())
+    done = run_fake(putscope, good)
+    assert done.returncode == 2 and "not empty" in done.stderr
+    assert before == sorted((p.name, p.stat().st_size) for p in good.iterdir())
+    assert run_fake(putscope, "/proc/nowhere/r").returncode == 2
+    (tmp_path / "empty").mkdir()
+    assert run_fake(putscope, tmp_path / "empty").returncode == 0
+    for command in ("report", "check"):
+        assert putscope(command, tmp_path / "nothing").returncode == 2
+        assert putscope(command).returncode == 2
+
+
+def test_ranks(putscope, tmp_path):
+    done = run_fake(putscope, tmp_path / "r", env={"OMPI_COMM_WORLD_SIZE": "3"})
+    assert done.returncode == 2 and "paired" in done.stderr
+    done = putscope("run", "quick", "--out", tmp_path / "r", env={"OMPI_COMM_WORLD_SIZE": "2"})
+    assert done.returncode == 2 and "2 ranks" in done.stderr    # the launcher says 2, this process sees 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_commands(putscope):
+    for args in ([], ["nothing"], ["list", "x"], ["report", "--bogus", "."], ["compare", "a", "b"]):
+        assert putscope(*args).returncode == 2
+    for args in (["--help"], ["run", "--help"], ["report", "--help"], ["check", "--help"], ["list", "--help"], ["--version"]):
+        done = putscope(*args)
+        assert done.returncode == 0 and done.stdout
+
+
+@pytest.mark.parametrize("name", ["run.json", "samples.csv", "summary.csv"])
+def test_truncated_files(putscope, good, tmp_path, name):
+    size = (good / name).stat().st_size
+    for at in sorted({0, 1, 7, size // 3, size // 2, size - 30, size - 2, size - 1}):
+        cut = tmp_path / f"cut{at}"
+        shutil.copytree(good, cut)
+        os.truncate(cut / name, at)
+        done = putscope("check", cut)
+        whole_lines = name != "run.json" and (cut / name).read_bytes().endswith(b"\n")
+        if name == "run.json" and at == size - 1:       # only the last newline is gone
+            continue
+        assert done.returncode == (1 if whole_lines else 2), (name, at, done.stdout, done.stderr)
+        if name != "summary.csv":
+            assert putscope("report", cut).returncode == (0 if whole_lines else 2)
+
+
+def test_edited_sample_is_found(putscope, good):
+    text = (good / "samples.csv").read_text().splitlines()
+    i = next(i for i, line in enumerate(text) if "put_completion,8,5,49,0," in line)   # no warm-up
+    text[i] = text[i].replace(",50.0", ",9950.0")
+    (good / "samples.csv").write_text("\n".join(text) + "\n")
+    done = putscope("check", good)
+    assert done.returncode == 1 and "summary.csv" in done.stdout
+    text[i] = text[i].replace("9950.0", "fifty")
+    (good / "samples.csv").write_text("\n".join(text) + "\n")
+    done = putscope("check", good)
+    assert done.returncode == 2 and f"samples.csv:{i + 1}" in done.stderr
+
+
+def started(putscope, out, **kw):
+    run = putscope.start("run", *FAKE, "-k", "fake=slow", "-k", "min_samples=100000", "--time", "60", "--out", out, **kw)
+    end = time.time() + 10
+    while not (out / "samples.csv").exists() or (out / "samples.csv").stat().st_size < 5000:
+        assert time.time() < end and run.poll() is None
+        time.sleep(.05)
+    return run
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_a_run(putscope, tmp_path, sig):
+    run = started(putscope, tmp_path / "r")
+    at = time.time()
+    run.send_signal(sig)
+    out, err = run.communicate(timeout=10)
+    assert time.time() - at < 2 and run.returncode == 1 and "interrupted" in err
+    check = putscope("check", tmp_path / "r")
+    assert check.returncode == 1 and "incomplete" in check.stdout
+    case = json.loads((tmp_path / "r/run.json").read_text())["cases"][0]
+    assert case["status"] == "incomplete" and case["reason"]
+    assert putscope("report", tmp_path / "r").returncode == 0
+
+
+def test_kill_leaves_whole_lines(putscope, tmp_path):
+    run = started(putscope, tmp_path / "r")
+    run.kill()
+    run.communicate()
+    check = putscope("check", tmp_path / "r")
+    assert check.returncode == 1 and "incomplete" in check.stdout, check.stderr
+    assert (tmp_path / "r/samples.csv").read_text().endswith("\n")
+    with open(tmp_path / "r/samples.csv", "a") as f:    # a line cut in the middle is left out and said
+        f.write("fake/slow,put_comp")
+    check = putscope("check", tmp_path / "r")
+    assert check.returncode == 1 and "cut" in check.stdout
