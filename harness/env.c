@@ -126,6 +126,18 @@ static int meet_peer(struct env *e)
 	return err;
 }
 
+/* Both kinds of queue pairs now: what a device refuses is known before anything is measured. */
+static int open_pairs(struct env *e)
+{
+	struct nic_qp *pair[END_COUNT];
+	int err;
+
+	if (e->ranks.rank != 0)
+		return 0;
+	err = rig_pair(e, false, pair);
+	return err || !e->nics[0]->mlx5 ? err : rig_pair(e, true, pair);
+}
+
 int env_open(struct env **out, const struct opts *o)
 {
 	struct env *e = calloc(1, sizeof *e);
@@ -152,6 +164,7 @@ int env_open(struct env **out, const struct opts *o)
 	OUR_TRY(sm_alloc(e->sm, sizeof *e->result, SM_HOST, (void **)&e->result), err,
 		out);
 	OUR_TRY(meet_peer(e), err, out);
+	OUR_TRY(open_pairs(e), err, out);
 	*out = e;
 	return 0;
 out:

@@ -77,7 +77,15 @@ int nic_qp_open(struct nic_qp **out, struct nic *nic, struct sm *sm, unsigned de
 	qp->cursor_bytes = 4096;
 	PTR_TRY(qp->cq = ibv_create_cq(nic->ctx, (int)depth, NULL, NULL, 0), err, out);
 	attr.send_cq = attr.recv_cq = qp->cq;
-	PTR_TRY(qp->qp = ibv_create_qp(nic->pd, &attr), err, out);
+	errno = 0;
+	qp->qp = ibv_create_qp(nic->pd, &attr);
+	if (!qp->qp) {
+		err = err_say(
+			-EPERM,
+			"%s refuses a queue pair of %u entries: %s (doorbell pages and locked memory are what usually run short)",
+			nic->name, depth, strerror(errno ? errno : EIO));
+		goto out;
+	}
 	if (sm)
 		OUR_TRY(map_queues(qp), err, out);
 	*out = qp;
