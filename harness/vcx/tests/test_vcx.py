@@ -235,7 +235,7 @@ def test_on_one_cpu(tmp_path):
     assert client.returncode == 0 and server.returncode == 0, client.stdout
 
 
-@pytest.mark.parametrize("command", ["ibv_rc_pingpong -g 3 -n 100", "ib_write_lat -x 3 -n 100"])
+@pytest.mark.parametrize("command", ["ibv_rc_pingpong -g 3 -n 100", "ib_write_bw -x 3 -n 100"])
 def test_different_fabrics_never_meet(tmp_path, command):
     server, client = pair(tmp_path, command.split(), fabrics=("one", "two"))
     assert client.returncode not in (0, None) and "usec/iter" not in client.stdout, client.stdout
