@@ -11,6 +11,7 @@
 
 #define SAMPLES_HEADER "case_id,metric,size_bytes,batch,seq,warmup,value_ns"
 #define FIELDS 7u
+#define BATCH_MAX 10000000u /* more than a run can hold: a damaged number */
 
 unsigned load_split(char *line, char *field[], unsigned max)
 {
@@ -94,7 +95,7 @@ static int take_line(struct load *l, char *line)
 		return -EBADMSG;
 	if (!whole_number(f[2], &size) || !whole_number(f[3], &batch) ||
 	    !whole_number(f[4], &seq) || !whole_number(f[5], &warmup) || warmup > 1 ||
-	    batch > UINT32_MAX)
+	    batch > BATCH_MAX)
 		return -EBADMSG;
 	v = strtod(f[6], &end);
 	if (end == f[6] || *end || !isfinite(v))

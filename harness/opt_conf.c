@@ -18,12 +18,21 @@ struct loading {
 	int err;
 };
 
+/* One line for inih.  Leading blanks go: inih would take an indented line for more of the value before it. */
 static char *read_line(char *text, int n, void *stream)
 {
 	struct loading *l = stream;
+	size_t blanks;
 
 	l->line++;
-	return fgets(text, n, l->file);
+	if (!fgets(text, n, l->file))
+		return NULL;
+	if (!strchr(text, '\n') && !feof(l->file) && !l->err)
+		l->err = err_say(-EINVAL, "%s:%d: the line is longer than %d characters",
+				 l->path, l->line, n - 2);
+	blanks = strspn(text, " \t");
+	memmove(text, text + blanks, strlen(text + blanks) + 1);
+	return text;
 }
 
 static int on_pair(void *user, const char *section, const char *key, const char *value)
@@ -74,6 +83,9 @@ int opts_load(struct opts *o, const char *config)
 		return err_say(-ENOENT, "config %s cannot be read: %s", path,
 			       strerror(errno));
 	rc = ini_parse_stream(read_line, &l, on_pair, &l);
+	if (ferror(l.file) && !l.err)
+		l.err = err_say(-EINVAL, "config %s cannot be read: %s", path,
+				strerror(errno));
 	fclose(l.file);
 	if (l.err)
 		return l.err;

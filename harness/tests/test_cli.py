@@ -214,3 +214,24 @@ def test_kill_leaves_whole_lines(putscope, tmp_path):
         f.write("fake/slow,put_comp")
     check = putscope("check", tmp_path / "r")
     assert check.returncode == 1 and "cut" in check.stdout
+
+
+def test_conf_lines_stand_alone(putscope, tmp_path):
+    conf = tmp_path / "a.conf"
+    for text, where in (("bench = fake\nout = x\n  pin = maybe\n", ":3:"), ("bench = fake\nsizes = 8,\n  4096\n", ":3:"),
+                        ("bench = fake\nfake = " + "good," * 80 + "\nbogus = 1\n", ":2:")):
+        conf.write_text(text)
+        done = putscope("run", conf, "--out", tmp_path / "r")
+        assert done.returncode == 2 and where in done.stderr, (text, done.stderr)
+    done = putscope("run", tmp_path, "-k", "bench=fake", "--out", tmp_path / "r")
+    assert done.returncode == 2 and not (tmp_path / "r").exists()
+
+
+def test_damaged_batch_number(putscope, good):
+    text = (good / "samples.csv").read_text().splitlines()
+    for number in ("4294967295", "4000000000", "-1", "1e3"):
+        f = text[5].split(",")
+        f[3], f[5] = number, "0"
+        (good / "samples.csv").write_text("\n".join(text[:5] + [",".join(f)] + text[6:]) + "\n")
+        done = putscope("check", good)
+        assert done.returncode == 2 and "samples.csv:6" in done.stderr

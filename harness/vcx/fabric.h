@@ -48,7 +48,9 @@ struct vcx_qp {
 	uint32_t qpn, pd, scq, rcq, uidx, uar, dest, access;
 	uint32_t sq_cnt, rq_cnt, rq_shift;
 	uint64_t sq, rq, rec; /* owner's addresses */
-	uint8_t dgid[16];
+	uint8_t dgid[16], sgid_index, hop_limit, traffic_class, sl;
+	bool has_av;
+	uint32_t flow_label;
 	uint32_t ci, rci; /* next WQE to execute; next receive to consume */
 	uint32_t rnr_tries;
 	uint64_t rnr_until_ns; /* not before */

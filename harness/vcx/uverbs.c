@@ -22,6 +22,11 @@
 
 #define GID_ROCE_V1 1 /* enum ib_uverbs_gid_type */
 #define GID_ROCE_V2 2
+enum {
+	ACCESS_LOCAL_WRITE = 1,
+	ACCESS_REMOTE_WRITE = 2,
+	ACCESS_REMOTE_ATOMIC = 8
+}; /* IBV_ACCESS_* */
 #define PORT_DOWN 1
 #define PORT_ACTIVE 4
 #define METHOD(object, method) ((uint32_t)(object) << 16 | (method))
@@ -144,6 +149,10 @@ int uverbs_new_mr(uint32_t pd, uint64_t host, uint64_t iova, uint64_t len,
 {
 	void *gpu = mem_gpu_context(host);
 
+	/* ib_check_mr_access: who may be written from afar must be writable here */
+	if ((access & (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)) &&
+	    !(access & ACCESS_LOCAL_WRITE))
+		return EINVAL;
 	if (gpu && (vcx_option.refuse & REFUSE_PEERMEM))
 		return EFAULT; /* what ibv_reg_mr says without nvidia_peermem */
 	if (pd >= VCX_OBJECTS || !fab->pds[pd] || fab->pd_pid[pd] != vcx_me)

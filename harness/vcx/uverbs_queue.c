@@ -198,8 +198,15 @@ static void take_attributes(struct vcx_qp *x, const struct ib_uverbs_modify_qp *
 		x->dest = q->dest_qp_num;
 	if (m & MASK_ACCESS)
 		x->access = q->qp_access_flags;
-	if (m & MASK_AV)
+	if (m & MASK_AV) {
 		memcpy(x->dgid, q->dest.dgid, 16);
+		x->has_av = true;
+		x->sgid_index = q->dest.sgid_index;
+		x->hop_limit = q->dest.hop_limit;
+		x->traffic_class = q->dest.traffic_class;
+		x->flow_label = q->dest.flow_label;
+		x->sl = q->dest.sl;
+	}
 	if (m & MASK_MTU)
 		x->path_mtu = q->path_mtu;
 	if (m & MASK_RNR_TIMER)
@@ -274,6 +281,13 @@ int uverbs_query_qp(struct ib_uverbs_ioctl_hdr *h)
 	r.retry_cnt = (uint8_t)x->retry_cnt;
 	r.rnr_retry = x->rnr_retry;
 	memcpy(r.dest.dgid, x->dgid, 16);
+	r.dest.is_global = x->has_av;
+	r.dest.sgid_index = x->sgid_index;
+	r.dest.hop_limit = x->hop_limit;
+	r.dest.traffic_class = x->traffic_class;
+	r.dest.flow_label = x->flow_label;
+	r.dest.sl = x->sl;
+	r.dest.port_num = 1;
 	r.max_send_wr = x->sq_cnt;
 	r.max_recv_wr = x->rq_cnt;
 	ATTR_PUT(h, UVERBS_ATTR_CORE_OUT, r);
