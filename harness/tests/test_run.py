@@ -5,6 +5,7 @@ Nothing here gates on an absolute time but generous limits; speeds are compared 
 """
 import collections
 import csv
+import fcntl
 import json
 import os
 import pathlib
@@ -22,7 +23,19 @@ ROOTLESS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"
 
 
 def leftovers():
-    return [p for d in ("/dev/shm", "/tmp") for p in pathlib.Path(d).glob("vcx*") if p.name.startswith(("vcx.", "vcxfabric-"))]
+    """Folders and fabrics that no launcher holds; another user of this machine may be running one."""
+    found = []
+    for p in [*pathlib.Path("/dev/shm").glob("vcx*"), *pathlib.Path("/tmp").glob("vcx.*")]:
+        try:
+            with open(p / "lock" if p.is_dir() else p) as f:
+                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            continue
+        except FileNotFoundError:
+            if not p.exists() or time.time() - p.stat().st_mtime < 5:
+                continue
+        found.append(p)
+    return found
 
 
 def report(putscope, out):
