@@ -8,6 +8,7 @@
 
 #include "err.h"
 #include "load.h"
+#include "record.h"
 
 #define SAMPLES_HEADER "case_id,metric,size_bytes,batch,seq,warmup,value_ns"
 #define FIELDS 7u
@@ -175,6 +176,49 @@ static int summarise(struct load *l)
 	return 0;
 }
 
+json_t *load_seal(const char *dir, const char *name)
+{
+	char path[4096];
+	unsigned char buf[65536];
+	uint64_t h =
+		0xcbf29ce484222325ull; /* FNV-1a: offset basis and prime of 64 bits */
+	json_int_t bytes = 0;
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	f = fopen(path, "r");
+	if (!f)
+		return NULL;
+	while ((n = fread(buf, 1, sizeof buf, f)) > 0) {
+		bytes += (json_int_t)n;
+		for (size_t i = 0; i < n; i++)
+			h = (h ^ buf[i]) * 0x100000001b3ull;
+	}
+	fclose(f);
+	snprintf(path, sizeof path, "%016llx", (unsigned long long)h);
+	return json_pack("{s:I, s:s}", "bytes", bytes, "fnv1a", path);
+}
+
+/* A complete run is sealed: each byte of its CSVs is as it was written. */
+static int check_seal(const struct load *l, const char *dir, const char *name)
+{
+	const json_t *want = json_object_get(json_object_get(l->run, "seals"), name);
+	json_t *is = load_seal(dir, name);
+	int err = 0;
+
+	if (!is)
+		err = err_say(-ENOENT, "%s/%s: %s", dir, name, strerror(errno));
+	else if (!want || !json_equal(want, is))
+		err = err_say(
+			-EBADMSG,
+			"%s/%s is not the file that the run wrote: cut or edited (run.json has its length and "
+			"checksum)",
+			dir, name);
+	json_decref(is);
+	return err;
+}
+
 static int read_run(struct load *l, const char *dir)
 {
 	char path[4096];
@@ -198,6 +242,14 @@ static int read_run(struct load *l, const char *dir)
 			c, "path"))) return err_say(-EBADMSG,
 						    "%s: case %zu has no id or no path",
 						    path, k);
+	if (strcmp(json_string_value(json_object_get(l->run, "schema")), RECORD_SCHEMA) ||
+	    json_integer_value(json_object_get(l->run, "version")) != RECORD_VERSION)
+		return err_say(
+			-EBADMSG,
+			"%s: schema %s version %lld; this putscope reads %s version %d",
+			path, json_string_value(json_object_get(l->run, "schema")),
+			(long long)json_integer_value(json_object_get(l->run, "version")),
+			RECORD_SCHEMA, RECORD_VERSION);
 	l->complete = json_is_true(json_object_get(l->run, "complete"));
 	return 0;
 }
@@ -214,6 +266,10 @@ int load_open(struct load **out, const char *dir, enum load_mode mode)
 	if (mode == LOAD_WRITER)
 		l->complete = true; /* the writer's own file must be whole */
 	OUR_TRY(read_samples(l, dir), err, out);
+	if (mode == LOAD_READER && l->complete) {
+		OUR_TRY(check_seal(l, dir, "samples.csv"), err, out);
+		OUR_TRY(check_seal(l, dir, "summary.csv"), err, out);
+	}
 	OUR_TRY(summarise(l), err, out);
 	*out = l;
 	return 0;

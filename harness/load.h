@@ -35,6 +35,8 @@ int load_open(struct load **l, const char *dir, enum load_mode mode);
 void load_close(struct load *l);
 const struct load_series *load_find(const struct load *l, const char *case_id,
 				    const char *metric);
+/* Length and FNV-1a (64 bits) of a file of the folder: {bytes, fnv1a}, or NULL; new reference. */
+json_t *load_seal(const char *dir, const char *name);
 /* One CSV line cut in place at its commas (our CSV has no quotes): number of fields, at most max. */
 unsigned load_split(char *line, char *field[], unsigned max);
 #endif

@@ -288,14 +288,26 @@ int record_write(struct record *r, const struct case_list *l, json_t *evidence,
 		}
 		json_array_append_new(cases, record_case_json(&c));
 	}
-	json_object_set_new(j, "complete", json_boolean(complete));
+	/* complete only once the summary stands and both CSVs are sealed */
+	json_object_set_new(j, "complete", json_false());
 	json_object_set_new(j, "why_incomplete", word(why_incomplete));
 	json_object_set_new(j, "duration_s", json_real(duration_s));
 	json_object_set_new(j, "cases", cases);
 	json_object_set_new(j, "evidence", evidence ? evidence : json_null());
 	err = write_json(r, j);
+	if (!err && summary) {
+		err = write_summary(r);
+		json_object_set_new(j, "seals",
+				    json_pack("{s:o*, s:o*}", "samples.csv",
+					      load_seal(r->dir, "samples.csv"),
+					      "summary.csv",
+					      load_seal(r->dir, "summary.csv")));
+		json_object_set_new(j, "complete", json_boolean(complete));
+		if (!err)
+			err = write_json(r, j);
+	}
 	json_decref(j);
-	return err || !summary ? err : write_summary(r);
+	return err;
 }
 
 void record_close(struct record *r)

@@ -59,6 +59,9 @@ static void print_series(const json_t *c, const struct load_series *s)
 	if (json_integer_value(json_object_get(c, "rerings")))
 		printf(", %lld doorbells lost and rung again",
 		       (long long)json_integer_value(json_object_get(c, "rerings")));
+	if (json_integer_value(json_object_get(c, "violations")))
+		printf(", %lld torn work requests",
+		       (long long)json_integer_value(json_object_get(c, "violations")));
 	if (json_integer_value(json_object_get(c, "payload_errors")))
 		printf(", %lld payload errors",
 		       (long long)json_integer_value(

@@ -95,7 +95,7 @@ static int parse(struct run *r, int argc, char **argv)
 			char where[32];
 
 			if (c == '?')
-				return -EINVAL; /* getopt has said what */
+				return err_say(-EINVAL, "see putscope run --help");
 			if (c == 'h')
 				return 1;
 			if (pass == 0)
@@ -281,15 +281,25 @@ static int measure(struct run *r)
 	return status;
 }
 
+static volatile sig_atomic_t launch_pid; /* --repeat: the launch in hand */
+
 static void on_signal(int sig)
 {
-	(void)sig;
 	run_stop = 1;
+	if (launch_pid > 0)
+		kill((pid_t)launch_pid, sig);
+}
+
+static void take_signals(void)
+{
+	const struct sigaction sa = {.sa_handler = on_signal};
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
 }
 
 static int run_here(struct run *r)
 {
-	struct sigaction sa = {.sa_handler = on_signal};
 	int err, status;
 
 	if (r->needs_env) {
@@ -302,8 +312,7 @@ static int run_here(struct run *r)
 			return err < 0 ? command_fail(EXIT_FAILED) : EXIT_DONE;
 		}
 	}
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
+	take_signals();
 	err = list_cases(r);
 	if (!err)
 		err = open_record(r);
@@ -325,6 +334,7 @@ static int run_repeated(struct run *r, int argc, char **argv)
 	snprintf(base, sizeof base, "%s", opts_str(r->o, "out"));
 	if (!*base)
 		default_dir(r, base, sizeof base);
+	take_signals();
 	args[0] = "/proc/self/exe";
 	memcpy(args + 1, argv, (size_t)argc * sizeof *args);
 	args[argc + 1] = "--repeat=1";
@@ -340,7 +350,11 @@ static int run_repeated(struct run *r, int argc, char **argv)
 			execv(args[0], args);
 			_exit(EXIT_FAILED);
 		}
-		if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status))
+		launch_pid = pid;
+		while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+		launch_pid = 0;
+		if (pid < 0 || !WIFEXITED(status))
 			worst = EXIT_FAILED;
 		else if (WEXITSTATUS(status) > worst)
 			worst = WEXITSTATUS(status);

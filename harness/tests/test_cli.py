@@ -159,12 +159,17 @@ def test_truncated_files(putscope, good, tmp_path, name):
         shutil.copytree(good, cut)
         os.truncate(cut / name, at)
         done = putscope("check", cut)
-        whole_lines = name != "run.json" and (cut / name).read_bytes().endswith(b"\n")
         if name == "run.json" and at == size - 1:       # only the last newline is gone
             continue
-        assert done.returncode == (1 if whole_lines else 2), (name, at, done.stdout, done.stderr)
-        if name != "summary.csv":
-            assert putscope("report", cut).returncode == (0 if whole_lines else 2)
+        assert done.returncode == 2 and name in done.stderr, (name, at, done.stdout, done.stderr)
+        assert putscope("report", cut).returncode == 2
+
+
+def test_other_schemas(putscope, good):
+    run = json.loads((good / "run.json").read_text())
+    for change in ({"schema": "another"}, {"version": 99}, {"cases": 3}, {"cases": [{}]}):
+        (good / "run.json").write_text(json.dumps({**run, **change}))
+        assert putscope("check", good).returncode == 2 and putscope("report", good).returncode == 2
 
 
 def test_edited_sample_is_found(putscope, good):
@@ -173,7 +178,7 @@ def test_edited_sample_is_found(putscope, good):
     text[i] = text[i].replace(",50.0", ",9950.0")
     (good / "samples.csv").write_text("\n".join(text) + "\n")
     done = putscope("check", good)
-    assert done.returncode == 1 and "summary.csv" in done.stdout
+    assert done.returncode == 2 and "samples.csv" in done.stderr and putscope("report", good).returncode == 2
     text[i] = text[i].replace("9950.0", "fifty")
     (good / "samples.csv").write_text("\n".join(text) + "\n")
     done = putscope("check", good)
@@ -235,3 +240,14 @@ def test_damaged_batch_number(putscope, good):
         (good / "samples.csv").write_text("\n".join(text[:5] + [",".join(f)] + text[6:]) + "\n")
         done = putscope("check", good)
         assert done.returncode == 2 and "samples.csv:6" in done.stderr
+
+
+def test_signal_ends_all_launches(putscope, tmp_path):
+    run = putscope.start("run", *FAKE, "-k", "fake=slow", "-k", "min_samples=100000", "--repeat", 3, "--out", tmp_path / "r")
+    end = time.time() + 10
+    while not (tmp_path / "r-1/samples.csv").exists():
+        assert time.time() < end
+        time.sleep(.05)
+    run.terminate()
+    assert run.wait(5) == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["r-1"] and putscope("check", tmp_path / "r-1").returncode == 1

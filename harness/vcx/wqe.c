@@ -158,6 +158,17 @@ static bool rnr_again(struct vcx_qp *q, const struct vcx_qp *peer, struct fetche
 	return true;
 }
 
+/* The responder that refused: IBTA 9.9.3.2, class C: its queue pair goes to the error state too. */
+static void refuse_at_peer(struct vcx_qp *q)
+{
+	struct vcx_qp *peer = fabric_qp(q->dest);
+
+	if (!peer || peer->dest != q->qpn)
+		return;
+	peer->state = QP_ERR;
+	wqe_flush(peer);
+}
+
 static void enter_error(struct vcx_qp *q)
 {
 	q->state = QP_ERR;
@@ -207,6 +218,8 @@ bool wqe_run(struct vcx_qp *q)
 		    q->qpn, q->ci, f.opcode, f.ds, bytes, f.syndrome);
 		complete(q, &f, bytes);
 		q->ci = (q->ci + f.blocks) & INDEX;
+		if (f.syndrome == SYND_REMOTE_ACCESS || f.syndrome == SYND_REMOTE_OP)
+			refuse_at_peer(q);
 		if (f.syndrome)
 			enter_error(q);
 	}

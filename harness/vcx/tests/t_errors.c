@@ -36,6 +36,8 @@ static void refused(const struct wrong *w)
 	CHECK(wc.status == w->want);
 	CHECK(poll_for(cq, &wc, 5) == 1 && wc.status == IBV_WC_WR_FLUSH_ERR && wc.wr_id == 2);
 	CHECK(!ibv_query_qp(x, &q, IBV_QP_STATE, &init) && q.qp_state == IBV_QPS_ERR);
+	CHECK(!ibv_query_qp(y, &q, IBV_QP_STATE, &init)); /* who refuses goes to the error state too */
+	CHECK(q.qp_state == (w->want == IBV_WC_REM_ACCESS_ERR ? IBV_QPS_ERR : IBV_QPS_RTS));
 	CHECK(!ibv_destroy_qp(x) && !ibv_destroy_qp(y));
 }
 
