@@ -51,6 +51,8 @@ class Run:
             self.says.append("no summary.csv: the run was stopped before its end; percentiles are "
                              "taken from the samples, without intervals")
             self.rows = self._rows_from_samples()
+        # Bounds (path none, such as flag-rtt) are no put: they stand in the report, not among the paths.
+        self.rows = [r for r in self.rows if self.cases[r.case_id]["path"] != "none"]
         self._by_key = {r[:3]: r for r in self.rows}
         if not self.rows:
             raise PlotError(f"{self.folder}: empty, not one sample was recorded; nothing to draw")
