@@ -119,8 +119,17 @@ static bool is_choice(const char *choices, const char *word)
 
 static int add_size(struct value *v, const struct opt_entry *e, char *w)
 {
+	uint64_t size;
+	int err = opts_parse_size(w, &size);
+
 	(void)e;
-	return opts_parse_size(w, &v->sizes.v[v->sizes.n++]);
+	if (err)
+		return err;
+	for (size_t i = 0; i < v->sizes.n; i++)
+		if (v->sizes.v[i] == size)
+			return err_say(-EINVAL, "size '%s' stands twice", w);
+	v->sizes.v[v->sizes.n++] = size;
+	return 0;
 }
 
 static int add_choice(struct value *v, const struct opt_entry *e, char *w)

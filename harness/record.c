@@ -36,6 +36,14 @@ static int dir_is_empty(const char *dir)
 	return n == 0;
 }
 
+static int not_empty(const char *dir)
+{
+	return err_say(
+		-EEXIST,
+		"output folder %s exists and is not empty: name another, or remove it",
+		dir);
+}
+
 /* mkdir -p; the last one may exist if it is empty. */
 static int make_dir(const char *dir)
 {
@@ -59,10 +67,38 @@ static int make_dir(const char *dir)
 	rc = dir_is_empty(dir);
 	if (rc < 0)
 		return err_say(rc, "output folder %s: %s", dir, strerror(-rc));
-	return rc ? 0
-		  : err_say(-EEXIST,
-			    "output folder %s exists and is not empty: name another, or remove it",
-			    dir);
+	return rc ? 0 : not_empty(dir);
+}
+
+int record_would_open(const char *dir)
+{
+	char part[3072];
+	struct stat st;
+	char *slash;
+	int rc;
+
+	snprintf(part, sizeof part, "%s", dir);
+	if (!stat(part, &st)) {
+		rc = dir_is_empty(part);
+		if (rc < 0)
+			return err_say(rc, "output folder %s: %s", dir, strerror(-rc));
+		if (!rc)
+			return not_empty(dir);
+	}
+	/* The lowest folder that is there must let us write. */
+	while (stat(part, &st) && errno == ENOENT && (slash = strrchr(part, '/'))) {
+		*slash = 0;
+		if (slash == part)
+			snprintf(part, sizeof part, "/");
+	}
+	if (stat(part, &st) && errno == ENOENT)
+		snprintf(part, sizeof part, ".");
+	if (!stat(part, &st) && !S_ISDIR(st.st_mode))
+		errno = ENOTDIR;
+	else if (!access(part, W_OK | X_OK))
+		return 0;
+	return err_say(-errno, "output folder %s: cannot write in %s: %s", dir, part,
+		       strerror(errno));
 }
 
 static int write_all(int fd, const char *p, size_t n)

@@ -18,6 +18,8 @@
 
 struct record;
 
+/* Would record_open take this folder?  Makes nothing. */
+int record_would_open(const char *dir);
 /* Make the folder (or take an empty one).  -EEXIST: not empty; -EACCES ...: with the sentence. */
 int record_open(struct record **r, const char *dir);
 const char *record_dir(const struct record *r);

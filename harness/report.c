@@ -206,15 +206,18 @@ static void print_components(const struct load *l)
 static void print_head(const struct load *l, const char *dir)
 {
 	const json_t *rank = json_array_get(json_object_get(l->run, "ranks"), 0);
+	const json_t *sm =
+		json_object_get(rank, "sm"); /* none was opened: no such facts */
 
 	printf("putscope %s  %s  seed %lld  %s\n", str(l->run, "putscope"),
 	       str(l->run, "start"),
 	       (long long)json_integer_value(json_object_get(l->run, "seed")), dir);
-	printf("host %s, %s, %lld CPUs; SM: %s %s; NIC: %s\n", str(rank, "host"),
-	       str(rank, "cpu"),
-	       (long long)json_array_size(json_object_get(rank, "cpus_allowed")),
-	       str(json_object_get(rank, "sm"), "kind"),
-	       str(json_object_get(rank, "sm"), "name"), nic_words(rank));
+	printf("host %s, %s, %lld CPUs", str(rank, "host"), str(rank, "cpu"),
+	       (long long)json_array_size(json_object_get(rank, "cpus_allowed")));
+	if (sm)
+		printf("; SM: %s %s; NIC: %s", str(sm, "kind"), str(sm, "name"),
+		       nic_words(rank));
+	putchar('\n');
 	if (!l->complete)
 		printf("INCOMPLETE: %s%s\n", str(l->run, "why_incomplete"),
 		       l->cut ? "; the last line of samples.csv was cut and left out"

@@ -3,10 +3,9 @@
  *
  * Everything that can be wrong in what was asked is found before anything is written.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,27 +16,23 @@
 #include "err.h"
 #include "facts.h"
 #include "opt.h"
-#include "ranks.h"
 #include "record.h"
 #include "registry.h"
-#include "virtual.h"
+#include "run_args.h"
 #include "version.h"
 
-#define BENCHES_MAX 16
-
 struct run {
-	struct opts *o;
-	const char *config;
-	bool json, needs_env;
-	const char *vcx[VIRTUAL_OPTS_MAX];
-	int vcx_n;
-	const struct bench *bench[BENCHES_MAX];
-	unsigned bench_n;
-	char uses[1024]; /* keys that the chosen benches read */
+	struct run_args a;
+	double start_s;
 	struct env *env;
 	struct case_list cases;
 	struct record *record;
 };
+
+static double now_s(void)
+{
+	return 1e-9 * (double)clock_monotonic_raw_ns();
+}
 
 static void help_line(const char *key, const char *type, const char *def,
 		      const char *help)
@@ -50,139 +45,32 @@ static int usage(void)
 {
 	puts("usage: putscope run [CONFIG] [-k KEY=VALUE]... [--out DIR] [--nic auto|virtual|NAME] [--gpu auto|none|N]\n"
 	     "                    [--time S] [--repeat N] [--vcx KEY=VALUE]... [--json]\n"
-	     "CONFIG: a file, or a name in configs/ (default quick). --vcx: options of the virtual NIC (see vcx --help).\n"
-	     "--repeat N: N launches, each into a folder of its own, DIR-1 .. DIR-N.\nKeys:");
+	     "CONFIG: a file, or a name in configs/. Without one: quick; with -k bench=...: none, the defaults below.\n"
+	     "--vcx: options of the virtual NIC (see vcx --help).\n"
+	     "--repeat N: N launches, each into a folder of its own, DIR-1 .. DIR-N.\n"
+	     "--json: the report as JSON instead of the table (an array of them with --repeat).\n"
+	     "Ctrl-C or SIGTERM end a run; what was measured is kept, marked incomplete, exit status 1.\nKeys:");
 	opts_help(help_line);
 	return EXIT_DONE;
 }
 
-static int set_pair(struct opts *o, const char *pair, const char *where)
-{
-	char key[64];
-	const char *eq = strchr(pair, '=');
-
-	if (!eq || eq == pair || (size_t)(eq - pair) >= sizeof key)
-		return err_say(-EINVAL, "%s %s: not KEY=VALUE", where, pair);
-	snprintf(key, sizeof key, "%.*s", (int)(eq - pair), pair);
-	return opts_set(o, key, eq + 1, where);
-}
-
-/* The command line outranks CONFIG, so CONFIG is read first: two passes over the arguments. */
-static int parse(struct run *r, int argc, char **argv)
-{
-	static const struct option longs[] = {
-		{"out", required_argument, NULL, 'o'},
-		{"nic", required_argument, NULL, 'n'},
-		{"gpu", required_argument, NULL, 'g'},
-		{"time", required_argument, NULL, 't'},
-		{"repeat", required_argument, NULL, 'r'},
-		{"vcx", required_argument, NULL, 'v'},
-		{"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
-	static const char *const keys[] = {['o'] = "out",
-					   ['n'] = "nic",
-					   ['g'] = "gpu",
-					   ['t'] = "time",
-					   ['r'] = "repeat"};
-
-	for (int pass = 0; pass < 2; pass++) {
-		int c, err = 0;
-
-		optind = 1;
-		while (!err && (c = getopt_long(argc, argv, "k:h", longs, NULL)) != -1) {
-			char where[32];
-
-			if (c == '?')
-				return err_say(-EINVAL, "see putscope run --help");
-			if (c == 'h')
-				return 1;
-			if (pass == 0)
-				continue;
-			snprintf(where, sizeof where, c == 'k' ? "-k" : "--%s",
-				 c == 'k' || c == 'v' || c == 'j' ? "" : keys[c]);
-			if (c == 'j')
-				r->json = true;
-			else if (c == 'k')
-				err = set_pair(r->o, optarg, where);
-			else if (c == 'v' && r->vcx_n == VIRTUAL_OPTS_MAX)
-				err = err_say(-EINVAL, "more than %d --vcx options",
-					      VIRTUAL_OPTS_MAX);
-			else if (c == 'v')
-				err = virtual_check(r->vcx[r->vcx_n++] = optarg);
-			else
-				err = opts_set(r->o, keys[c], optarg, where);
-		}
-		if (err)
-			return err;
-		if (argc - optind > 1)
-			return err_say(-EINVAL, "one CONFIG at a time: '%s' and '%s'",
-				       argv[optind], argv[optind + 1]);
-		r->config = optind < argc ? argv[optind] : "quick";
-		if (pass == 0 && (err = opts_load(r->o, r->config)))
-			return err;
-	}
-	return 0;
-}
-
-static int choose_benches(struct run *r)
-{
-	char names[1024];
-	size_t at = 0;
-
-	snprintf(names, sizeof names, "%s", opts_str(r->o, "bench"));
-	for (char *save, *w = strtok_r(names, ", ", &save); w;
-	     w = strtok_r(NULL, ", ", &save)) {
-		const struct bench *b = registry_find(w);
-
-		if (!b)
-			return err_say(
-				-EINVAL,
-				"bench '%s' does not exist; `putscope list` shows those that do",
-				w);
-		if (r->bench_n == BENCHES_MAX)
-			return err_say(-EINVAL, "more than %d benches", BENCHES_MAX);
-		r->bench[r->bench_n++] = b;
-		r->needs_env |= b->needs_env;
-		at += (size_t)snprintf(r->uses + at, sizeof r->uses - at, "%s%s",
-				       at ? " " : "", b->uses);
-	}
-	if (!r->bench_n)
-		return err_say(-EINVAL, "bench is empty: nothing to run");
-	if (opts_int(r->o, "repeat") < 1 || opts_int(r->o, "min_batches") < 1 ||
-	    opts_int(r->o, "min_samples") < 1)
-		return err_say(-EINVAL,
-			       "repeat, min_batches and min_samples must be 1 or more");
-	if (!(opts_dbl(r->o, "time") > 0))
-		return err_say(-EINVAL, "time must be more than 0 seconds");
-	return opts_check_used(r->o, r->uses);
-}
-
 static int list_cases(struct run *r)
 {
-	for (unsigned i = 0; i < r->bench_n; i++) {
-		int err = r->bench[i]->cases(r->o, r->env, &r->cases);
+	for (unsigned i = 0; i < r->a.bench_n; i++) {
+		int err = r->a.bench[i]->cases(r->a.o, r->env, &r->cases);
 
 		if (err)
 			return err;
 	}
+	for (size_t i = 0; i < r->cases.n; i++)
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(r->cases.v[i].id, r->cases.v[k].id))
+				return err_say(
+					-EINVAL,
+					"two cases are named %s: does a list name the "
+					"same thing twice?",
+					r->cases.v[i].id);
 	return 0;
-}
-
-static void default_dir(const struct run *r, char *dir, size_t n)
-{
-	const char *base =
-		strrchr(r->config, '/') ? strrchr(r->config, '/') + 1 : r->config;
-	int len = (int)strcspn(base, ".");
-	char stamp[32];
-	time_t now = time(NULL);
-	struct tm tm;
-
-	strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
-	snprintf(dir, n, "results/%.*s-%s", len, base, stamp);
-	for (int i = 2; !access(dir, F_OK) && i < 1000; i++)
-		snprintf(dir, n, "results/%.*s-%s-%d", len, base, stamp, i);
 }
 
 static int open_record(struct run *r)
@@ -192,20 +80,18 @@ static int open_record(struct run *r)
 	struct tm tm;
 	int err;
 
-	snprintf(dir, sizeof dir, "%s", opts_str(r->o, "out"));
-	if (!*dir)
-		default_dir(r, dir, sizeof dir);
+	run_args_dir(&r->a, dir, sizeof dir);
 	err = record_open(&r->record, dir);
 	if (err)
 		return err;
 	strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S%z", localtime_r(&now, &tm));
 	return record_head(r->record,
-			   json_pack("{s:s, s:i, s:s, s:s, s:s, s:o, s:I, s:[o]}",
+			   json_pack("{s:s, s:i, s:s, s:s, s:s?, s:o, s:I, s:[o]}",
 				     "schema", RECORD_SCHEMA, "version", RECORD_VERSION,
 				     "putscope", PUTSCOPE_VERSION, "start", stamp,
-				     "config", r->config, "options", opts_json(r->o),
-				     "seed", (json_int_t)opts_int(r->o, "seed"), "ranks",
-				     facts_rank(0, r->env)));
+				     "config", r->a.config, "options", opts_json(r->a.o),
+				     "seed", (json_int_t)opts_int(r->a.o, "seed"),
+				     "ranks", facts_rank(0, r->env)));
 }
 
 /* One put of each path before any timing; a path that fails takes its cases with it. */
@@ -259,51 +145,41 @@ static int outcome(const struct run *r, int err)
 
 static int measure(struct run *r)
 {
-	double start = 1e-9 * (double)clock_monotonic_raw_ns(),
-	       budget = opts_dbl(r->o, "time");
+	double budget = opts_dbl(r->a.o, "time");
 	const char *why = NULL;
 	int err, status;
 
 	self_tests(r);
 	err = record_write(r->record, &r->cases, NULL, 0, false, false, RECORD_RUNNING);
 	if (!err)
-		err = engine_run(r->env, r->o, &r->cases, r->record, budget);
+		err = engine_run(r->env, r->a.o, &r->cases, r->record,
+				 budget - (now_s() - r->start_s));
 	if (run_stop)
 		why = "interrupted by a signal";
 	if (!err)
 		err = record_write(r->record, &r->cases,
 				   r->env ? env_evidence(r->env) : NULL,
-				   1e-9 * (double)clock_monotonic_raw_ns() - start, true,
-				   !run_stop, why);
+				   now_s() - r->start_s, true, !run_stop, why);
 	status = outcome(r, err);
 	if (!err)
-		report_print(record_dir(r->record), r->json, false);
+		report_print(record_dir(r->record), r->a.json, false);
 	return status;
 }
 
-static volatile sig_atomic_t launch_pid; /* --repeat: the launch in hand */
-
 static void on_signal(int sig)
 {
+	(void)sig;
 	run_stop = 1;
-	if (launch_pid > 0)
-		kill((pid_t)launch_pid, sig);
-}
-
-static void take_signals(void)
-{
-	const struct sigaction sa = {.sa_handler = on_signal};
-
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
 }
 
 static int run_here(struct run *r)
 {
+	struct sigaction sa = {.sa_handler = on_signal};
 	int err, status;
 
-	if (r->needs_env) {
-		err = env_open(&r->env, r->o);
+	r->start_s = now_s();
+	if (r->a.needs_env) {
+		err = env_open(&r->env, r->a.o);
 		if (err)
 			return command_fail(command_status(err));
 		err = env_serve(r->env);
@@ -312,7 +188,8 @@ static int run_here(struct run *r)
 			return err < 0 ? command_fail(EXIT_FAILED) : EXIT_DONE;
 		}
 	}
-	take_signals();
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
 	err = list_cases(r);
 	if (!err)
 		err = open_record(r);
@@ -322,83 +199,37 @@ static int run_here(struct run *r)
 	return status;
 }
 
-/* --repeat: each launch is a process of its own, with a folder of its own. */
-static int run_repeated(struct run *r, int argc, char **argv)
+/* This run again, under the virtual NIC. */
+static int run_virtual(struct run *r)
 {
-	int64_t n = opts_int(r->o, "repeat");
-	char base[2900], dir[3000], **args = calloc((size_t)argc + 6, sizeof *args);
-	int worst = EXIT_DONE;
+	char *none[] = {NULL}, **args = run_args_again(&r->a, none);
+	int status;
 
 	if (!args)
 		return command_fail(EXIT_FAILED);
-	snprintf(base, sizeof base, "%s", opts_str(r->o, "out"));
-	if (!*base)
-		default_dir(r, base, sizeof base);
-	take_signals();
-	args[0] = "/proc/self/exe";
-	memcpy(args + 1, argv, (size_t)argc * sizeof *args);
-	args[argc + 1] = "--repeat=1";
-	args[argc + 2] = "--out";
-	args[argc + 3] = dir;
-	for (int64_t i = 1; i <= n && !run_stop; i++) {
-		int status = 0;
-		pid_t pid;
-
-		snprintf(dir, sizeof dir, "%s-%lld", base, (long long)i);
-		pid = fork();
-		if (!pid) {
-			execv(args[0], args);
-			_exit(EXIT_FAILED);
-		}
-		launch_pid = pid;
-		while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			;
-		launch_pid = 0;
-		if (pid < 0 || !WIFEXITED(status))
-			worst = EXIT_FAILED;
-		else if (WEXITSTATUS(status) > worst)
-			worst = WEXITSTATUS(status);
-	}
+	status = virtual_start(args, r->a.vcx, r->a.vcx_n);
 	free(args);
-	return worst;
+	return status;
 }
 
 int cmd_run(int argc, char **argv)
 {
-	struct run r = {.o = opts_new()};
-	int err = r.o ? parse(&r, argc, argv) : -ENOMEM, status;
+	struct run r = {0};
+	int err = run_args_parse(&r.a, argc, argv), v = 0, status;
 
-	if (err == 1) {
+	if (!err && r.a.needs_env)
+		v = virtual_needed(opts_str(r.a.o, "nic"));
+	if (err == 1)
 		status = usage();
-		goto out;
-	}
-	if (!err)
-		err = choose_benches(&r);
-	if (!err && ranks_launched() > 1 && ranks_launched() % 2)
-		err = err_say(-EINVAL,
-			      "%d ranks cannot be paired: start 1 or an even number",
-			      ranks_launched());
-	if (!err && r.needs_env) {
-		int v = virtual_needed(opts_str(r.o, "nic"));
-
-		err = v < 0 ? v : 0;
-		if (v == 1 && opts_int(r.o, "repeat") == 1) {
-			char **args = calloc((size_t)argc + 2, sizeof *args);
-
-			args[0] = "/proc/self/exe";
-			memcpy(args + 1, argv, (size_t)argc * sizeof *args);
-			status = virtual_start(args, r.vcx, r.vcx_n);
-			free(args);
-			goto out;
-		}
-	}
-	if (err)
+	else if (err || v < 0)
 		status = command_fail(EXIT_USAGE);
+	else if (opts_int(r.a.o, "repeat") > 1)
+		status = run_repeated(&r.a);
+	else if (v == 1)
+		status = run_virtual(&r);
 	else
-		status = opts_int(r.o, "repeat") > 1 ? run_repeated(&r, argc, argv)
-						     : run_here(&r);
-out:
+		status = run_here(&r);
 	case_list_free(&r.cases);
-	opts_free(r.o);
+	opts_free(r.a.o);
 	return status;
 }

@@ -12,6 +12,7 @@
 #include "virtual.h"
 
 #define SYS_RDMA "/sys/class/infiniband"
+#define STARTED "PUTSCOPE_STARTED_VCX" /* left in the environment of the run under vcx */
 
 static int real_devices(void)
 {
@@ -43,6 +44,11 @@ int virtual_needed(const char *nic)
 			       " (%d there); see ibv_devices, or use --nic virtual",
 			       nic, real_devices());
 	return 0;
+}
+
+bool virtual_started_here(void)
+{
+	return getenv(STARTED) != NULL;
 }
 
 int virtual_check(const char *opt)
@@ -84,5 +90,6 @@ int virtual_start(char **argv, const char **vcx_opts, int n)
 
 	fputs("putscope: no ConnectX is used: the NIC is virtual (vcx); every number says so\n",
 	      stderr);
+	setenv(STARTED, "1", 1);
 	return vcx_launch(&l, argv);
 }

@@ -143,6 +143,54 @@ def test_ranks(putscope, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("args, word", [
+    (("--bogus",), "--bogus"), (("--out",), "needs a value"), (("-k",), "needs a value"), (("--json=1",), "--json=1"),
+    (("-k", "bench=fake,fake"), "twice"), (("-k", "bench=quick", "-k", "sizes=8,8"), "twice"),
+    (("-k", "bench=fake", "-k", "warmup=4294967296"), "warmup"), (("-k", "bench=fake", "-k", "min_batches=0"), "min_batches"),
+    (("-k", "bench=fake", "--vcx", "fault.error-cqe=1"), "use no NIC")])
+def test_every_refusal_says_what(putscope, tmp_path, args, word):
+    done = putscope("run", "--out", tmp_path / "r", *args)
+    assert done.returncode == 2 and word in done.stderr and done.stderr.strip() != "putscope:", done.stderr
+    assert not (tmp_path / "r").exists()
+
+
+def test_vcx_option_inside_vcx_is_refused(putscope, vcx, tmp_path):
+    done = vcx(putscope.path, "run", "quick", "--vcx", "fault.error-cqe=1", "--out", tmp_path / "r")
+    assert done.returncode == 2 and "vcx -o" in done.stderr and not (tmp_path / "r").exists()
+
+
+def test_a_bench_chosen_by_hand_needs_no_config(putscope, tmp_path):
+    done = putscope("run", "-k", "bench=fake", "--out", tmp_path / "r")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "r/run.json").read_text())["config"] is None
+
+
+def test_repeat(putscope, tmp_path):
+    done = putscope("run", "-k", "bench=fake", "--repeat", 2, "--json", "--out", tmp_path / "r")
+    assert done.returncode == 0 and [r["schema"] for r in json.loads(done.stdout)] == ["putscope-report"] * 2
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["r-1", "r-2"]
+    done = putscope("run", "-k", "bench=fake", "--repeat", 3, "--out", tmp_path / "r")
+    assert done.returncode == 2 and not (tmp_path / "r-3").exists()     # found before the first launch
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGKILL])
+def test_the_end_of_a_repeated_run_ends_its_launch(putscope, tmp_path, sig):
+    run = putscope.start("run", *FAKE, "-k", "fake=slow", "-k", "min_samples=100000", "--repeat", 3, "--out", tmp_path / "r")
+    samples = tmp_path / "r-1/samples.csv"
+    end = time.time() + 10
+    while not samples.exists() or samples.stat().st_size < 5000:
+        assert time.time() < end and run.poll() is None
+        time.sleep(.05)
+    at = time.time()
+    run.send_signal(sig)
+    run.wait(timeout=10)
+    while "seals" not in json.loads((tmp_path / "r-1/run.json").read_text()):    # written when the launch ends in order
+        assert time.time() - at < 2
+        time.sleep(.05)
+    assert not (tmp_path / "r-2").exists()
+    assert putscope("check", tmp_path / "r-1").returncode == 1
+
+
 def test_commands(putscope):
     for args in ([], ["nothing"], ["list", "x"], ["report", "--bogus", "."], ["compare", "a", "b"]):
         assert putscope(*args).returncode == 2
