@@ -31,10 +31,15 @@ unsigned load_split(char *line, char *field[], unsigned max)
 static struct load_series *series_of(struct load *l, const char *case_id,
 				     const char *metric)
 {
-	/* Samples come in runs of one series: the newest are looked at first. */
-	for (size_t i = l->n; i-- > 0;)
-		if (!strcmp(l->v[i].metric, metric) && !strcmp(l->v[i].case_id, case_id))
-			return &l->v[i];
+	/* Samples come in runs of one series, the series of a batch in one order. */
+	for (size_t i = 0; i < l->n; i++) {
+		struct load_series *s = &l->v[(l->last + i) % l->n];
+
+		if (!strcmp(s->metric, metric) && !strcmp(s->case_id, case_id)) {
+			l->last = (size_t)(s - l->v);
+			return s;
+		}
+	}
 	if (l->n == l->cap) {
 		size_t cap = l->cap ? 2 * l->cap : 64;
 		struct load_series *v = realloc(l->v, cap * sizeof *v);
@@ -45,6 +50,7 @@ static struct load_series *series_of(struct load *l, const char *case_id,
 		l->cap = cap;
 	}
 	memset(&l->v[l->n], 0, sizeof *l->v);
+	l->last = l->n;
 	snprintf(l->v[l->n].case_id, sizeof l->v->case_id, "%s", case_id);
 	snprintf(l->v[l->n].metric, sizeof l->v->metric, "%s", metric);
 	return &l->v[l->n++];
@@ -92,7 +98,8 @@ static int take_line(struct load *l, char *line)
 	struct load_series *s;
 	double v;
 
-	if (load_split(line, f, FIELDS) != FIELDS || !*f[0] || !*f[1])
+	if (load_split(line, f, FIELDS) != FIELDS || !*f[0] || !*f[1] ||
+	    strlen(f[0]) >= sizeof s->case_id || strlen(f[1]) >= sizeof s->metric)
 		return -EBADMSG;
 	if (!whole_number(f[2], &size) || !whole_number(f[3], &batch) ||
 	    !whole_number(f[4], &seq) || !whole_number(f[5], &warmup) || warmup > 1 ||
@@ -135,11 +142,13 @@ static int read_samples(struct load *l, const char *dir)
 		}
 		if (whole)
 			line[n - 1] = 0;
-		err = whole ? take_line(l, line) : -EBADMSG;
+		err = whole && !memchr(line, 0, (size_t)n - 1) ? take_line(l, line)
+							       : -EBADMSG;
 		if (err)
 			err_say(err, "%s:%zu: %s", path, at,
-				whole ? "malformed line"
-				      : "the file is cut in the middle of a line");
+				err == -ENOMEM ? "no memory for more samples"
+				: whole	       ? "malformed line"
+					: "the file is cut in the middle of a line");
 	}
 	free(line);
 	fclose(f);
@@ -171,6 +180,9 @@ static int summarise(struct load *l)
 
 			if (err)
 				return err;
+		} else {
+			s->stats =
+				(struct stats){0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
 		}
 	}
 	return 0;

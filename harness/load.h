@@ -14,15 +14,15 @@ struct load_series {
 	double *v; /* without warm-up */
 	uint32_t *batch;
 	size_t n, cap;
-	uint32_t batches; /* that hold samples */
-	struct stats stats;
+	uint32_t batches;   /* that hold samples */
+	struct stats stats; /* NAN where there are only warm-up samples */
 };
 struct load {
 	json_t *run;
 	struct load_series *v; /* in order of first sight */
-	size_t n, cap;
-	size_t lines;  /* samples read, warm-up included */
-	bool complete; /* what run.json says */
+	size_t n, cap, last;   /* last: the series of the line before */
+	size_t lines;	       /* samples read, warm-up included */
+	bool complete;	       /* what run.json says */
 	bool cut; /* the last line of samples.csv is not whole (an incomplete run): it was left out */
 };
 enum load_mode {

@@ -233,6 +233,13 @@ def test_edited_sample_is_found(putscope, good):
     assert done.returncode == 2 and f"samples.csv:{i + 1}" in done.stderr
 
 
+def test_a_series_of_warm_up_only_has_no_number(putscope, tmp_path):
+    out = tmp_path / "r"
+    assert run_fake(putscope, out, "slow", "-k", "warmup=1000", "--time", ".3").returncode == 1
+    assert {r["p50_ns"] for r in rows(out / "summary.csv")} == {""}
+    assert putscope("report", out).returncode == 0
+
+
 def started(putscope, out, **kw):
     run = putscope.start("run", *FAKE, "-k", "fake=slow", "-k", "min_samples=100000", "--time", "60", "--out", out, **kw)
     end = time.time() + 10
