@@ -2,8 +2,9 @@
  * stats.c: order statistics and the batch-level bootstrap.
  *
  * Bootstrap: batches are drawn with replacement; a batch drawn w times counts each of its samples w times.  The samples
- * are sorted once; the median of a resample is where the running weight passes half.  Cost per resample is one walk over
- * at most n samples, so resamples are 1000 up to 200,000 samples and fewer beyond (never under 200).
+ * are sorted once; the median of a resample is where the running weight passes half.  An index says how many samples of
+ * each batch lie before every block of the sorted samples, so that a resample looks at a few blocks and walks one; the
+ * median is the same as by walking all.  1000 resamples; fewer (200 at least) for over 100,000 samples in batches under 40.
  */
 #include <errno.h>
 #include <math.h>
@@ -16,6 +17,9 @@
 #define RESAMPLES 1000u
 #define RESAMPLES_MIN 200u
 #define WALK_BUDGET 200000000ull
+#define BLOCK_MIN 64u
+#define BLOCKS_MAX 1024u
+#define INDEX_MAX 4194304u /* entries: 16 MiB */
 #define BEYOND_P999 10u
 
 struct sample {
@@ -73,20 +77,50 @@ static int by_double(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Median of the samples weighted by how often their batch was drawn. */
-static double weighted_median(const struct sample *s, size_t n, const uint32_t *weight,
-			      uint64_t total)
+/* before[k * batches + b]: samples of batch b in the first k blocks. */
+struct index {
+	uint32_t *before, batches;
+	size_t block, blocks; /* samples in a block; 1 block: there is no index */
+};
+
+/* Weight before block k. */
+static uint64_t weight_before(const struct index *x, size_t k, const uint32_t *weight)
 {
+	const uint32_t *before = x->before + k * x->batches;
+	uint64_t sum = 0;
+
+	for (uint32_t b = 0; b < x->batches; b++)
+		sum += (uint64_t)before[b] * weight[b];
+	return sum;
+}
+
+/* Median of the samples weighted by how often their batch was drawn. */
+static double weighted_median(const struct sample *s, size_t n, const struct index *x,
+			      const uint32_t *weight, uint64_t total)
+{
+	size_t lo = 0,
+	       hi = x->blocks; /* the median is not before block lo, and before hi */
 	uint64_t seen = 0;
 
-	for (size_t i = 0; i < n; i++) {
+	while (hi - lo > 1) {
+		size_t mid = lo + (hi - lo) / 2;
+		uint64_t w = weight_before(x, mid, weight);
+
+		if (2 * w < total) {
+			lo = mid;
+			seen = w;
+		} else {
+			hi = mid;
+		}
+	}
+	for (size_t i = lo * x->block; i < n; i++) {
 		seen += weight[s[i].batch];
 		if (2 * seen < total)
 			continue;
 		if (2 * seen > total)
 			return s[i].v;
-		for (size_t j = i + 1; j < n;
-		     j++) /* exactly half: the mean with the next that counts */
+		/* exactly half: the mean with the next that counts */
+		for (size_t j = i + 1; j < n; j++)
 			if (weight[s[j].batch])
 				return (s[i].v + s[j].v) / 2;
 		return s[i].v;
@@ -94,12 +128,50 @@ static double weighted_median(const struct sample *s, size_t n, const uint32_t *
 	return s[n - 1].v;
 }
 
+/* An index, or one block where looking at it would cost more than walking. */
+static int make_index(struct index *x, const struct sample *s, size_t n, uint32_t batches)
+{
+	size_t blocks = n / BLOCK_MIN;
+
+	*x = (struct index){NULL, batches, n, 1};
+	if (blocks > BLOCKS_MAX)
+		blocks = BLOCKS_MAX;
+	if (blocks > INDEX_MAX / batches)
+		blocks = INDEX_MAX / batches;
+	if (blocks < 2 || 10 * (uint64_t)batches > n / 4) /* 10: looks, log2 BLOCKS_MAX */
+		return 0;
+	x->block = (n + blocks - 1) / blocks;
+	x->blocks = (n + x->block - 1) / x->block;
+	x->before = calloc(x->blocks * batches, sizeof *x->before);
+	if (!x->before)
+		return err_say(-ENOMEM, "no memory for the bootstrap of %zu samples", n);
+	for (size_t k = 1; k < x->blocks; k++) {
+		uint32_t *row = x->before + k * batches;
+
+		memcpy(row, row - batches, batches * sizeof *row);
+		for (size_t i = (k - 1) * x->block; i < k * x->block; i++)
+			row[s[i].batch]++;
+	}
+	return 0;
+}
+
+/* How many resamples are worth their time. */
+static unsigned resamples_for(const struct index *x)
+{
+	uint64_t each = x->block + (x->blocks > 1 ? 10 : 1) * (uint64_t)x->batches;
+	uint64_t n = WALK_BUDGET / each;
+
+	return n > RESAMPLES	   ? RESAMPLES
+	       : n < RESAMPLES_MIN ? RESAMPLES_MIN
+				   : (unsigned)n;
+}
+
 /* Number the batches 0 .. count-1 in place; returns count. */
 static uint32_t number_batches(struct sample *s, size_t n, uint32_t *map, uint32_t top)
 {
 	uint32_t count = 0;
 
-	memset(map, 0xff, (top + 1) * sizeof *map);
+	memset(map, 0xff, ((size_t)top + 1) * sizeof *map);
 	for (size_t i = 0; i < n; i++) {
 		if (map[s[i].batch] == UINT32_MAX)
 			map[s[i].batch] = count++;
@@ -108,45 +180,57 @@ static uint32_t number_batches(struct sample *s, size_t n, uint32_t *map, uint32
 	return count;
 }
 
-static int bootstrap(struct sample *s, size_t n, uint64_t seed, double *lo, double *hi)
+static void resample(const struct sample *s, size_t n, const struct index *x,
+		     const uint32_t *size, uint32_t *weight, uint64_t *seed,
+		     double *medians, unsigned count)
 {
-	uint32_t top = 0, count, *map, *weight, *size;
-	unsigned resamples = RESAMPLES;
-	double *medians;
-	int err = 0;
-
-	for (size_t i = 0; i < n; i++)
-		top = s[i].batch > top ? s[i].batch : top;
-	map = malloc((top + 1) * sizeof *map);
-	weight = calloc(top + 1, sizeof *weight);
-	size = calloc(top + 1, sizeof *size);
-	if (n > WALK_BUDGET / RESAMPLES)
-		resamples = WALK_BUDGET / n > RESAMPLES_MIN ? (unsigned)(WALK_BUDGET / n)
-							    : RESAMPLES_MIN;
-	medians = calloc(resamples, sizeof *medians);
-	if (!map || !weight || !size || !medians) {
-		err = err_say(-ENOMEM, "no memory for the bootstrap of %zu samples", n);
-		goto out;
-	}
-	count = number_batches(s, n, map, top);
-	for (size_t i = 0; i < n; i++)
-		size[s[i].batch]++;
-	for (unsigned r = 0; r < resamples; r++) {
+	for (unsigned r = 0; r < count; r++) {
 		uint64_t total = 0;
 
-		memset(weight, 0, count * sizeof *weight);
-		for (uint32_t b = 0; b < count; b++) {
-			uint32_t pick = rand_below(&seed, count);
+		memset(weight, 0, x->batches * sizeof *weight);
+		for (uint32_t b = 0; b < x->batches; b++) {
+			uint32_t pick = rand_below(seed, x->batches);
 
 			weight[pick]++;
 			total += size[pick];
 		}
-		medians[r] = weighted_median(s, n, weight, total);
+		medians[r] = weighted_median(s, n, x, weight, total);
 	}
-	qsort(medians, resamples, sizeof *medians, by_double);
-	*lo = stats_quantile(medians, resamples, 0.025);
-	*hi = stats_quantile(medians, resamples, 0.975);
+}
+
+static int bootstrap(struct sample *s, size_t n, uint64_t seed, double *lo, double *hi)
+{
+	uint32_t top = 0, *map, *weight = NULL, *size = NULL;
+	struct index x = {0};
+	double *medians = NULL;
+	unsigned count;
+	int err;
+
+	for (size_t i = 0; i < n; i++)
+		top = s[i].batch > top ? s[i].batch : top;
+	map = malloc(((size_t)top + 1) * sizeof *map);
+	if (!map)
+		goto no_memory;
+	err = make_index(&x, s, n, number_batches(s, n, map, top));
+	if (err)
+		goto out;
+	count = resamples_for(&x);
+	weight = calloc(x.batches, sizeof *weight);
+	size = calloc(x.batches, sizeof *size);
+	medians = calloc(count, sizeof *medians);
+	if (!weight || !size || !medians)
+		goto no_memory;
+	for (size_t i = 0; i < n; i++)
+		size[s[i].batch]++;
+	resample(s, n, &x, size, weight, &seed, medians, count);
+	qsort(medians, count, sizeof *medians, by_double);
+	*lo = stats_quantile(medians, count, 0.025);
+	*hi = stats_quantile(medians, count, 0.975);
+	goto out;
+no_memory:
+	err = err_say(-ENOMEM, "no memory for the bootstrap of %zu samples", n);
 out:
+	free(x.before);
 	free(map);
 	free(weight);
 	free(size);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "stats.h"
 
@@ -106,6 +107,61 @@ static void sparse_batch_numbers(void **state)
 	NEAR(s.p50, 3.5);
 }
 
+static int by_double(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Median of one resample the long way: each sample as often as its batch was drawn. */
+static double slow_median(const double *v, const uint32_t *batch, size_t n, const uint32_t *weight, double *room)
+{
+	size_t k = 0;
+
+	for (size_t i = 0; i < n; i++)
+		for (uint32_t w = 0; w < weight[batch[i]]; w++)
+			room[k++] = v[i];
+	qsort(room, k, sizeof *room, by_double);
+	return (room[(k - 1) / 2] + room[k / 2]) / 2;
+}
+
+/* The index over blocks finds the medians that taking every sample finds: few and many batches, many equal values. */
+static void interval_the_long_way(void **state)
+{
+	static const struct {
+		size_t n;
+		uint32_t per, values;
+	} sets[] = { { 3200, 400, 50 }, { 3200, 80, 100000 }, { 3201, 267, 9 }, { 600, 1, 40 }, { 1000, 1000, 7 } };
+	static double v[3201], room[8 * 3201], medians[1000];
+	static uint32_t batch[3201], weight[3201];
+	uint64_t rng = 5;
+
+	(void)state;
+	for (unsigned k = 0; k < sizeof sets / sizeof *sets; k++) {
+		size_t n = sets[k].n;
+		uint32_t count = (uint32_t)((n + sets[k].per - 1) / sets[k].per);
+		uint64_t draw = 77;
+		struct stats s;
+
+		for (size_t i = 0; i < n; i++) {
+			v[i] = (double)(stats_rand(&rng) % sets[k].values);
+			batch[i] = (uint32_t)(i / sets[k].per);
+		}
+		stats_summarise(v, batch, n, 0, 77, &s);
+		/* batches are numbered by their first sample in sorted order: any one draw differs, their spread does not */
+		for (unsigned r = 0; r < 1000; r++) {
+			memset(weight, 0, sizeof weight);
+			for (uint32_t b = 0; b < count; b++)
+				weight[(unsigned __int128)stats_rand(&draw) * count >> 64]++;
+			medians[r] = slow_median(v, batch, n, weight, room);
+		}
+		qsort(medians, 1000, sizeof *medians, by_double);
+		assert_true(fabs(s.p50_lo - stats_quantile(medians, 1000, 0.025)) <= 0.02 * sets[k].values);
+		assert_true(fabs(s.p50_hi - stats_quantile(medians, 1000, 0.975)) <= 0.02 * sets[k].values);
+	}
+}
+
 static void shuffle_keeps_all(void **state)
 {
 	uint32_t v[100], seen[100] = { 0 };
@@ -133,6 +189,7 @@ int main(void)
 		cmocka_unit_test(never_narrower_than_a_step),
 		cmocka_unit_test(repeatable_and_by_batch),
 		cmocka_unit_test(sparse_batch_numbers),
+		cmocka_unit_test(interval_the_long_way),
 		cmocka_unit_test(shuffle_keeps_all),
 	};
 
