@@ -1,308 +1,425 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command end to end, on the bench `fake` whose samples are known: no NIC and no SM is opened."""
-import csv
+"""The command from outside, on the bench `fake`, whose samples are known: exit codes, files, refusals, damage, signals."""
 import json
 import os
+import re
 import shutil
 import signal
-import statistics
 import time
 
 import pytest
 
-FAKE = ("/dev/null", "-k", "bench=fake")
+from cli import (SAMPLES, agrees, batches, cases, putscope, run_json, samples, sane, series, start, summary,
+                 wait_for_samples)
+
+FAKE = ("run", "/dev/null", "-k", "bench=fake")
+SLOW = (*FAKE, "-k", "fake=slow", "-k", "min_batches=100000", "--time", 60, "--out")
 
 
-def run_fake(putscope, out, kinds="good", *more, **kw):
-    return putscope("run", *FAKE, "-k", f"fake={kinds}", "--out", out, *more, **kw)
-
-
-def rows(path):
-    with open(path, newline="") as f:
-        return list(csv.DictReader(f))
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A complete run without a failed case; not to be written to."""
+    d = tmp_path_factory.mktemp("whole")
+    sane(putscope(*FAKE, "--time", 5, "--out", d / "r", cwd=d), 0)
+    return d / "r"
 
 
 @pytest.fixture
-def good(putscope, tmp_path):
-    out = tmp_path / "good"
-    done = run_fake(putscope, out)
-    assert done.returncode == 0, done.stderr
-    return out
+def copy(whole, tmp_path):
+    return shutil.copytree(whole, tmp_path / "copy")
 
 
-def test_files_agree(putscope, good):
-    run = json.loads((good / "run.json").read_text())
-    assert run["complete"] is True and run["schema"] == "putscope-run"
-    assert [c["status"] for c in run["cases"]] == ["ok"]
-    assert run["cases"][0]["nature"] in ("virtual", "hardware")
-    samples = [float(r["value_ns"]) for r in rows(good / "samples.csv")
-               if r["metric"] == "put_completion" and r["warmup"] == "0"]
-    summary = {r["metric"]: r for r in rows(good / "summary.csv")}["put_completion"]
-    assert int(summary["n"]) == len(samples) >= 1000
-    assert float(summary["p50_ns"]) == pytest.approx(statistics.median(samples), abs=.001)
-    assert float(summary["p50_ns"]) == pytest.approx(50.5, abs=.1)      # 1 .. 100 in every batch
-    assert float(summary["max_ns"]) == max(samples)
-    assert float(summary["p50_lo_ns"]) <= float(summary["p50_ns"]) - 1  # never narrower than a step of 1 ns
-    assert summary["p99_9_ns"] == ""                                    # fewer than ten samples beyond
-    warm = {int(r["batch"]) for r in rows(good / "samples.csv") if r["warmup"] == "1"}
-    assert warm == {0, 1}
-    assert putscope("check", good).returncode == 0
+# ---- what a run leaves ----
+def test_four_kinds_of_case(tmp_path):
+    out = tmp_path / "r"
+    done = putscope(*FAKE, "-k", "fake=good,fails,waived,slow", "--time", 5, "--out", out, cwd=tmp_path)
+    sane(done, 1)
+    assert "fake/fails failed: failed because the test asks for it" in done.stderr
+    c = cases(out)
+    assert {k: v["status"] for k, v in c.items()} == {
+        "fake/good": "ok", "fake/fails": "failed", "fake/waived": "waived", "fake/slow": "ok"}
+    assert c["fake/fails"]["reason"] == "failed because the test asks for it"
+    assert c["fake/waived"]["reason"] == "waived because the test asks for it"
+    assert c["fake/good"]["reason"] is None
+    assert run_json(out)["complete"] is True
+    agrees(out)
+    assert sorted(os.listdir(out)) == ["run.json", "samples.csv", "summary.csv"]
+    assert len(batches(out)["fake/fails", "put_completion"]) == 1   # what came before the failure stays
+    assert not [k for k in series(out) if k[0] == "fake/waived"]
+    sane(putscope("report", out, cwd=tmp_path), 0)
+    done = putscope("check", out, cwd=tmp_path)
+    sane(done, 1)
+    assert "fake/fails" in done.stdout
 
 
-def test_report_and_list_parse(putscope, good):
-    report = json.loads(putscope("report", good, "--json").stdout)
-    assert set(report) >= {"schema", "run", "cases", "hops", "closure", "components", "evidence"}
-    case = next(c for c in report["cases"] if c["metric"] == "put_completion")
-    assert case["p50_ns"] == pytest.approx(50.5, abs=.1) and case["p99_9_ns"] is None
+def test_known_samples_give_known_numbers(whole):
+    v = series(whole)["fake/good", "put_completion"]
+    assert sorted(v) == pytest.approx(sorted(i + b / 1000 for i in range(1, 101) for b in range(2, 12)))
+    row = summary(whole)["fake/good", "put_completion"]
+    assert row["n"] == "1000"
+    assert float(row["p50_ns"]) == pytest.approx((50.011 + 51.002) / 2, abs=0.001)
+    assert float(row["p50_hi_ns"]) - float(row["p50_lo_ns"]) >= 2      # one step of 1 ns on each side
+    assert float(row["max_ns"]) == pytest.approx(100.011)
+    assert row["p99_9_ns"] == ""
+    assert summary(whole)["fake/good", "wall"]["p50_ns"] == "100.000"
+    assert summary(whole)["fake/good", "unaccounted"]["p50_ns"] == "1.000"
+    assert [r["batch"] for r in samples(whole) if r["warmup"] == "1" and r["metric"] == "wall"] == ["0", "1"]
+    agrees(whole)
+
+
+def test_run_json_says_what_was_asked(whole):
+    run = run_json(whole)
+    assert run["schema"] == "putscope-run" and run["version"] == 1 and run["seed"] == 1
+    assert run["options"]["bench"] == "fake" and run["options"]["time"] == 5
+    assert run["why_incomplete"] is None and run["duration_s"] < 5
+    case = run["cases"][0]
+    for key in ("nature", "ordering", "inline", "queue", "cq", "dbrec", "data", "doorbell", "completion", "endpoints", "sm",
+                "qps", "batch", "signalled", "spinners", "puts", "payload_errors", "litmus", "oversubscribed", "step_ns"):
+        assert key in case, key
+    assert case["puts"] == 1200 and case["nature"] == "virtual"
+
+
+def test_complete_run_is_good(whole):
+    done = putscope("check", whole, cwd=whole)
+    sane(done, 0)
+    assert "whole, valid" in done.stdout
+
+
+def test_nothing_could_run(tmp_path):
+    sane(putscope(*FAKE, "-k", "fake=waived", "--out", "r", cwd=tmp_path), 77)
+    assert cases(tmp_path / "r")["fake/waived"]["status"] == "waived"
+
+
+def test_time_is_spent(tmp_path):
+    done = putscope(*SLOW[:-3], "--time", 0.3, "--out", "r", cwd=tmp_path)
+    sane(done, 1)
+    case = cases(tmp_path / "r")["fake/slow"]
+    assert case["status"] == "incomplete" and "time" in case["reason"]
+
+
+def test_config_and_command_line(tmp_path):
+    conf = tmp_path / "my.conf"
+    conf.write_text("# mine\nbench = fake\nfake = good, waived\ntime = 4\nseed = 9\n")
+    sane(putscope("run", conf, "--time", 5, "-k", "fake=good", "--out", "r", cwd=tmp_path), 0)
+    run = run_json(tmp_path / "r")
+    assert run["options"]["time"] == 5 and run["options"]["seed"] == 9
+    assert [c["id"] for c in run["cases"]] == ["fake/good"]
+
+
+def test_same_seed_same_files(whole, tmp_path):
+    sane(putscope(*FAKE, "--time", 5, "--out", "r", cwd=tmp_path), 0)
+    for name in ("samples.csv", "summary.csv"):
+        assert (tmp_path / "r" / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_empty_folder_is_taken(tmp_path):
+    (tmp_path / "r").mkdir()
+    sane(putscope(*FAKE, "--out", "r", cwd=tmp_path), 0)
+    agrees(tmp_path / "r")
+
+
+def test_default_folder(tmp_path):
+    sane(putscope(*FAKE, cwd=tmp_path), 0)
+    sane(putscope(*FAKE, cwd=tmp_path), 0)
+    made = os.listdir(tmp_path / "results")
+    assert len(made) == 2 and all(re.match(r"null-\d{8}-\d{6}", m) for m in made)
+
+
+def test_repeat_makes_a_folder_each(tmp_path):
+    sane(putscope(*FAKE, "--repeat", 2, "--out", "r", cwd=tmp_path), 0)
+    assert sorted(os.listdir(tmp_path)) == ["r-1", "r-2"]
+    for name in ("r-1", "r-2"):
+        sane(putscope("check", name, cwd=tmp_path), 0)
+
+
+# ---- the other commands ----
+def test_json_of_each_command(whole, tmp_path):
+    listed = json.loads(putscope("list", "--json", cwd=tmp_path).stdout)
+    assert {c["bench"] for c in listed} >= {"quick", "flag-rtt"} and "fake" not in {c["bench"] for c in listed}
+    done = putscope("report", whole, "--json", cwd=tmp_path)
+    sane(done, 0)
+    report = json.loads(done.stdout)
+    row = next(r for r in report["cases"] if r["metric"] == "put_completion")
+    assert row["p50_ns"] == pytest.approx(50.5065, abs=0.001) and row["p99_9_ns"] is None
     assert report["components"][0]["wall_ns"] == 100
-    assert "put_completion" in putscope("report", good, "--methods").stdout
-    assert json.loads(putscope("check", good, "--json").stdout)["good"] is True
-    listed = json.loads(putscope("list", "--json").stdout)
-    assert {c["bench"] for c in listed} >= {"quick", "one-op", "size-sweep", "flag-rtt"}
-    assert "fake" not in putscope("list").stdout
+    done = putscope("check", whole, "--json", cwd=tmp_path)
+    sane(done, 0)
+    check = json.loads(done.stdout)
+    assert check["good"] and check["complete"] and not check["errors"]
+    assert check["samples"] == len(samples(whole))
+    sane(done := putscope(*FAKE, "--json", "--out", "j", cwd=tmp_path), 0)
+    assert json.loads(done.stdout)["schema"] == "putscope-report"
 
 
-def test_failing_and_waived_cases(putscope, tmp_path):
-    done = run_fake(putscope, tmp_path / "r", "good,fails,waived")
-    assert done.returncode == 1
-    status = {c["id"]: c for c in json.loads((tmp_path / "r/run.json").read_text())["cases"]}
-    assert [status[f"fake/{k}"]["status"] for k in ("good", "fails", "waived")] == ["ok", "failed", "waived"]
-    assert all(status[f"fake/{k}"]["reason"] for k in ("fails", "waived"))
-    assert putscope("check", tmp_path / "r").returncode == 1
-    assert run_fake(putscope, tmp_path / "w", "waived").returncode == 77
+def test_list_and_methods(whole, tmp_path):
+    done = putscope("list", cwd=tmp_path)
+    sane(done, 0)
+    assert "quick" in done.stdout and not os.listdir(tmp_path)
+    done = putscope("report", whole, "--methods", cwd=tmp_path)
+    sane(done, 0)
+    assert "median" in done.stdout
 
 
-def test_repeat(putscope, tmp_path):
-    assert run_fake(putscope, tmp_path / "r", "good", "--repeat", 2).returncode == 0
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["r-1", "r-2"]
-    assert all(putscope("check", p).returncode == 0 for p in tmp_path.iterdir())
+@pytest.mark.parametrize("args", [("--help",), ("-h",), ("help",), ("--version",), ("run", "--help"), ("list", "--help"),
+                                  ("report", "--help"), ("check", "-h")])
+def test_help_is_no_error(args, tmp_path):
+    done = putscope(*args, cwd=tmp_path)
+    sane(done, 0)
+    assert "putscope" in done.stdout
 
 
-def test_order_is_that_of_the_seed(putscope, tmp_path):
-    orders = []
-    for name, seed in (("a", 1), ("b", 1), ("c", 9)):
-        run_fake(putscope, tmp_path / name, "good,slow", "-k", f"seed={seed}")
-        orders.append([r["case_id"] for r in rows(tmp_path / name / "samples.csv") if r["seq"] == "0"])
-    assert orders[0] == orders[1] != orders[2]
-
-
+# ---- refusals: exit 2, a clear word, nothing written ----
+QUICK = ("run", "/dev/null", "-k", "bench=quick", "--nic", "virtual", "--time", 1, "--out", "r")
 BAD = {
-    "unknown key": (["-k", "bogus=1"], "bogus"),
-    "not a pair": (["-k", "ops"], "KEY=VALUE"),
-    "unknown suffix": (["-k", "sizes=8Q"], "Q"),
-    "size 0": (["-k", "sizes=0"], "0"),
-    "unused key": (["-k", "ops=5"], "ops"),
-    "unknown bench": (["-k", "bench=nothing"], "nothing"),
-    "missing config": (["no-such-config"], "no-such-config"),
-    "two configs": (["quick"], "quick"),
-    "unknown option": (["--bogus"], "bogus"),
-    "unknown vcx option": (["--vcx", "bogus=1"], "bogus"),
-    "vcx option of later": (["--vcx", "delay.wire_out=5"], "delay"),
-    "time 0": (["--time", "0"], "time"),
-    "negative": (["-k", "seed=-1"], "seed"),
+    "unknown-key": ((*FAKE, "-k", "no_such_key=1", "--out", "r"), {}, "no_such_key"),
+    "no-value": ((*FAKE, "-k", "seed", "--out", "r"), {}, "KEY=VALUE"),
+    "size-suffix": ((*QUICK, "-k", "sizes=4Q"), {}, "unknown suffix 'Q'"),
+    "size-0": ((*QUICK, "-k", "sizes=8,0"), {}, "'0'"),
+    "size-too-large": ((*QUICK, "-k", "sizes=4194305"), {}, "4194305"),
+    "size-overflow": ((*QUICK, "-k", "sizes=99999999999999999999"), {}, "too large"),
+    "negative-time": ((*FAKE, "--time", "-1", "--out", "r"), {}, "--time"),
+    "time-0": ((*FAKE, "--time", "0", "--out", "r"), {}, "time"),
+    "repeat-0": ((*FAKE, "--repeat", "0", "--out", "r"), {}, "repeat"),
+    "no-config": (("run", "no-such-config", "--out", "r"), {}, "no-such-config"),
+    "two-configs": (("run", "/dev/null", "/dev/null", "--out", "r"), {}, "one CONFIG"),
+    "no-nic": (("run", "/dev/null", "--nic", "mlx5_77", "--out", "r"), {}, "mlx5_77"),
+    "no-nic-path": (("run", "/dev/null", "--nic", "../../..", "--out", "r"), {}, "../../.."),
+    "odd-ranks": ((*FAKE, "--out", "r"), {"OMPI_COMM_WORLD_SIZE": 3, "OMPI_COMM_WORLD_RANK": 0}, "3 ranks"),
+    "vcx-option": ((*FAKE, "--vcx", "colour=red", "--out", "r"), {}, "colour"),
+    "vcx-fault": ((*FAKE, "--vcx", "fault.no-such=1", "--out", "r"), {}, "no-such"),
+    "unknown-bench": (("run", "/dev/null", "-k", "bench=nope", "--out", "r"), {}, "'nope'"),
+    "empty-bench": (("run", "/dev/null", "-k", "bench=", "--out", "r"), {}, "bench"),
+    "unused-key": ((*FAKE, "-k", "sizes=8", "--out", "r"), {}, "sizes"),
+    "unknown-long": ((*FAKE, "--bogus", "--out", "r"), {}, "bogus"),
+    "out-below-a-file": ((*FAKE, "--out", "/dev/null/r"), {}, "/dev/null"),
+    "out-unwritable": ((*FAKE, "--out", "/proc/no-such/r"), {}, "/proc/no-such"),
+    "unknown-command": (("measure",), {}, "measure"),
+    "no-command": ((), {}, "usage"),
+    "report-of-none": (("report", "none"), {}, "none"),
+    "check-of-none": (("check", "none"), {}, "none"),
+    "check-of-two": (("check", "a", "b"), {}, "one result folder"),
+    "report-unknown": (("report", "--bogus", "a"), {}, "bogus"),
+    "list-extra": (("list", "extra"), {}, "extra"),
 }
 
 
-@pytest.mark.parametrize("what", BAD)
-def test_bad_input_writes_nothing(putscope, tmp_path, what):
-    args, word = BAD[what]
-    config = [] if what == "missing config" else ["/dev/null", "-k", "bench=fake"]
-    done = putscope("run", *config, "--out", tmp_path / "r", *args)
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert word in done.stderr and done.stdout == ""
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(name, tmp_path):
+    args, env, word = BAD[name]
+    done = putscope(*args, cwd=tmp_path, **env)
+    sane(done, 2)
+    assert word in done.stderr, done.stderr
+    assert not re.search(r"putscope: *$", done.stderr, re.M), f"a message without words: {done.stderr!r}"
+    assert os.listdir(tmp_path) == []
 
 
-def test_bad_input_that_needs_the_rig(putscope, tmp_path):
-    for args, word in ((["-k", "sizes=4194305"], "4194305"), (["-k", "ops=0"], "ops"), (["-k", "ops=513"], "ops"),
-                       (["--gpu", "x"], "gpu"), (["--gpu", "99"], "99"), (["--nic", "mlx5_77"], "mlx5_77"),
-                       (["-k", "data=gpu", "--gpu", "none"], "gpu")):
-        done = putscope("run", "quick", "--out", tmp_path / "r", *args)
-        assert done.returncode == 2 and word in done.stderr, (args, done.stderr)
-        assert list(tmp_path.iterdir()) == []
+@pytest.mark.skipif(os.path.exists("/dev/nvidia0"), reason="there is a GPU")
+def test_gpu_that_is_not_there(tmp_path):
+    done = putscope(*QUICK, "--gpu", 0, cwd=tmp_path)
+    sane(done, 2)
+    assert "gpu" in done.stderr.lower()
+    assert os.listdir(tmp_path) == []
 
 
-def test_bad_folders(putscope, tmp_path, good):
-    before = sorted((p.name, p.stat().st_size) for p in good.iterdir())
-    done = run_fake(putscope, good)
-    assert done.returncode == 2 and "not empty" in done.stderr
-    assert before == sorted((p.name, p.stat().st_size) for p in good.iterdir())
-    assert run_fake(putscope, "/proc/nowhere/r").returncode == 2
-    (tmp_path / "empty").mkdir()
-    assert run_fake(putscope, tmp_path / "empty").returncode == 0
-    for command in ("report", "check"):
-        assert putscope(command, tmp_path / "nothing").returncode == 2
-        assert putscope(command).returncode == 2
+def test_bad_line_of_a_config(tmp_path):
+    (tmp_path / "c.conf").write_text("bench = fake\n\nfake = good, ugly\n")
+    done = putscope("run", "./c.conf", "--out", "r", cwd=tmp_path)
+    sane(done, 2)
+    assert "c.conf:3" in done.stderr and "fake" in done.stderr and "ugly" in done.stderr
+    assert os.listdir(tmp_path) == ["c.conf"]
 
 
-def test_ranks(putscope, tmp_path):
-    done = run_fake(putscope, tmp_path / "r", env={"OMPI_COMM_WORLD_SIZE": "3"})
-    assert done.returncode == 2 and "paired" in done.stderr
-    done = putscope("run", "quick", "--out", tmp_path / "r", env={"OMPI_COMM_WORLD_SIZE": "2"})
-    assert done.returncode == 2 and "2 ranks" in done.stderr    # the launcher says 2, this process sees 1
-    assert list(tmp_path.iterdir()) == []
+def test_folder_that_is_not_empty(tmp_path):
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "mine").write_text("dear to me")
+    done = putscope(*FAKE, "--out", "r", cwd=tmp_path)
+    sane(done, 2)
+    assert "not empty" in done.stderr
+    assert os.listdir(tmp_path / "r") == ["mine"] and (tmp_path / "r" / "mine").read_text() == "dear to me"
 
 
-@pytest.mark.parametrize("args, word", [
-    (("--bogus",), "--bogus"), (("--out",), "needs a value"), (("-k",), "needs a value"), (("--json=1",), "--json=1"),
-    (("-k", "bench=fake,fake"), "twice"), (("-k", "bench=quick", "-k", "sizes=8,8"), "twice"),
-    (("-k", "bench=fake", "-k", "warmup=4294967296"), "warmup"), (("-k", "bench=fake", "-k", "min_batches=0"), "min_batches"),
-    (("-k", "bench=fake", "--vcx", "fault.error-cqe=1"), "use no NIC")])
-def test_every_refusal_says_what(putscope, tmp_path, args, word):
-    done = putscope("run", "--out", tmp_path / "r", *args)
-    assert done.returncode == 2 and word in done.stderr and done.stderr.strip() != "putscope:", done.stderr
-    assert not (tmp_path / "r").exists()
+def test_config_that_is_a_folder(tmp_path):
+    sane(putscope("run", tmp_path, "-k", "bench=fake", "--out", "r", cwd=tmp_path), 2)
 
 
-def test_vcx_option_inside_vcx_is_refused(putscope, vcx, tmp_path):
-    done = vcx(putscope.path, "run", "quick", "--vcx", "fault.error-cqe=1", "--out", tmp_path / "r")
-    assert done.returncode == 2 and "vcx -o" in done.stderr and not (tmp_path / "r").exists()
+# ---- damage ----
+def cuts(data, name):
+    n = len(data)
+    at = {0, 1, n // 2, n - 3, n - 2, n - 1, *range(0, n, max(n // 40, 1))}
+    if name != "run.json":
+        ends = [i + 1 for i, b in enumerate(data) if b == 10]
+        for e in (ends[0], ends[len(ends) // 3], ends[len(ends) // 2], ends[-2]):
+            at |= {e - 1, e, e + 1}
+    return sorted(a for a in at if 0 <= a < n)
 
 
-def test_a_bench_chosen_by_hand_needs_no_config(putscope, tmp_path):
-    done = putscope("run", "-k", "bench=fake", "--out", tmp_path / "r")
-    assert done.returncode == 0, done.stderr
-    assert json.loads((tmp_path / "r/run.json").read_text())["config"] is None
-
-
-def test_repeat(putscope, tmp_path):
-    done = putscope("run", "-k", "bench=fake", "--repeat", 2, "--json", "--out", tmp_path / "r")
-    assert done.returncode == 0 and [r["schema"] for r in json.loads(done.stdout)] == ["putscope-report"] * 2
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["r-1", "r-2"]
-    done = putscope("run", "-k", "bench=fake", "--repeat", 3, "--out", tmp_path / "r")
-    assert done.returncode == 2 and not (tmp_path / "r-3").exists()     # found before the first launch
-
-
-@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGKILL])
-def test_the_end_of_a_repeated_run_ends_its_launch(putscope, tmp_path, sig):
-    run = putscope.start("run", *FAKE, "-k", "fake=slow", "-k", "min_samples=100000", "--repeat", 3, "--out", tmp_path / "r")
-    samples = tmp_path / "r-1/samples.csv"
-    end = time.time() + 10
-    while not samples.exists() or samples.stat().st_size < 5000:
-        assert time.time() < end and run.poll() is None
-        time.sleep(.05)
-    at = time.time()
-    run.send_signal(sig)
-    run.wait(timeout=10)
-    while "seals" not in json.loads((tmp_path / "r-1/run.json").read_text()):    # written when the launch ends in order
-        assert time.time() - at < 2
-        time.sleep(.05)
-    assert not (tmp_path / "r-2").exists()
-    assert putscope("check", tmp_path / "r-1").returncode == 1
-
-
-def test_commands(putscope):
-    for args in ([], ["nothing"], ["list", "x"], ["report", "--bogus", "."], ["compare", "a", "b"]):
-        assert putscope(*args).returncode == 2
-    for args in (["--help"], ["run", "--help"], ["report", "--help"], ["check", "--help"], ["list", "--help"], ["--version"]):
-        done = putscope(*args)
-        assert done.returncode == 0 and done.stdout
-
-
+@pytest.mark.parametrize("command", ["report", "check"])
 @pytest.mark.parametrize("name", ["run.json", "samples.csv", "summary.csv"])
-def test_truncated_files(putscope, good, tmp_path, name):
-    size = (good / name).stat().st_size
-    for at in sorted({0, 1, 7, size // 3, size // 2, size - 30, size - 2, size - 1}):
-        cut = tmp_path / f"cut{at}"
-        shutil.copytree(good, cut)
-        os.truncate(cut / name, at)
-        done = putscope("check", cut)
-        if name == "run.json" and at == size - 1:       # only the last newline is gone
+def test_cut_file_is_refused(command, name, copy):
+    data = (copy / name).read_bytes()
+    wrong = []
+    for at in cuts(data, name):
+        (copy / name).write_bytes(data[:at])
+        done = putscope(command, copy, cwd=copy)
+        sane(done, 0, 1, 2, 3)
+        if done.returncode != 2:
+            wrong.append((at, done.returncode))
+    assert not wrong, f"{command}: {name} of {len(data)} bytes cut at (byte, exit): {wrong}"
+
+
+@pytest.mark.parametrize("command", ["report", "check"])
+@pytest.mark.parametrize("name", ["run.json", "samples.csv", "summary.csv"])
+def test_missing_file_is_refused(command, name, copy):
+    (copy / name).unlink()
+    done = putscope(command, copy, cwd=copy)
+    sane(done, 2)
+    assert name in done.stderr
+
+
+@pytest.mark.parametrize("value", ["1.002", "23.004", "50.007", "51.002", "77.011", "100.011"])
+def test_one_digit_of_a_sample(value, copy):
+    text = (copy / "samples.csv").read_text()
+    line = next(x for x in text.splitlines() if x.startswith("fake/good,put_completion,") and x.endswith(f",0,{value}"))
+    for digit in range(len(value)):
+        if value[digit] == ".":
             continue
-        assert done.returncode == 2 and name in done.stderr, (name, at, done.stdout, done.stderr)
-        assert putscope("report", cut).returncode == 2
+        other = value[:digit] + str((int(value[digit]) + 1) % 10) + value[digit + 1:]
+        (copy / "samples.csv").write_text(text.replace(line + "\n", line[:-len(value)] + other + "\n"))
+        done = putscope("check", copy, cwd=copy)
+        assert done.returncode in (1, 2), f"{value} became {other}, exit {done.returncode}"
 
 
-def test_other_schemas(putscope, good):
-    run = json.loads((good / "run.json").read_text())
-    for change in ({"schema": "another"}, {"version": 99}, {"cases": 3}, {"cases": [{}]}):
-        (good / "run.json").write_text(json.dumps({**run, **change}))
-        assert putscope("check", good).returncode == 2 and putscope("report", good).returncode == 2
+@pytest.mark.parametrize("field", ["size_bytes", "batch", "seq", "warmup"])
+def test_another_field_of_a_sample(field, copy):
+    lines = (copy / "samples.csv").read_text().splitlines()
+    words = lines[500].split(",")
+    words[SAMPLES.index(field)] = str(1 - int(words[5])) if field == "warmup" else str(int(words[SAMPLES.index(field)]) + 1)
+    lines[500] = ",".join(words)
+    (copy / "samples.csv").write_text("\n".join(lines) + "\n")
+    sane(putscope("check", copy, cwd=copy), 1, 2)
 
 
-def test_edited_sample_is_found(putscope, good):
-    text = (good / "samples.csv").read_text().splitlines()
-    i = next(i for i, line in enumerate(text) if "put_completion,8,5,49,0," in line)   # no warm-up
-    text[i] = text[i].replace(",50.0", ",9950.0")
-    (good / "samples.csv").write_text("\n".join(text) + "\n")
-    done = putscope("check", good)
-    assert done.returncode == 2 and "samples.csv" in done.stderr and putscope("report", good).returncode == 2
-    text[i] = text[i].replace("9950.0", "fifty")
-    (good / "samples.csv").write_text("\n".join(text) + "\n")
-    done = putscope("check", good)
-    assert done.returncode == 2 and f"samples.csv:{i + 1}" in done.stderr
+@pytest.mark.parametrize("line", [
+    "fake/good,put_completion,8,2,0,0", "fake/good,put_completion,8,2,0,0,1.000,1", "fake/good,put_completion,8,2,0,2,1.000",
+    "fake/good,put_completion,8,x,0,0,1.000", "fake/good,put_completion,8,2,0,0,nan", "fake/good,put_completion,8,2,0,0,",
+    "fake/good,put_completion,8,2,0,0,1.0x", ",put_completion,8,2,0,0,1.000", "fake/good,,8,2,0,0,1.000", "",
+    "fake/good,put_completion,8,-2,0,0,1.000", "fake/good,put_completion,8,4294967296,0,0,1.000",
+    "fake/good,put_completion,8,4294967295,0,0,1.000", "fake/good,put_completion,8,40000000,0,0,1.000",
+    "fake/good,put_completion,99999999999999999999,2,0,0,1.000", "fake/good,put_completion,8,2,0,0,1e999",
+    f"{'x' * 5000},put_completion,8,2,0,0,1.000", f"fake/good,{'y' * 5000},8,2,0,0,1.000"])
+@pytest.mark.parametrize("command", ["report", "check"])
+def test_malformed_line(command, line, copy):
+    lines = (copy / "samples.csv").read_text().splitlines()
+    lines[300] = line
+    (copy / "samples.csv").write_text("\n".join(lines) + "\n")
+    done = putscope(command, copy, cwd=copy)
+    sane(done, *((1, 2) if command == "check" else (0, 2)))     # well formed but untrue is for check to say
 
 
-def test_a_series_of_warm_up_only_has_no_number(putscope, tmp_path):
-    out = tmp_path / "r"
-    assert run_fake(putscope, out, "slow", "-k", "warmup=1000", "--time", ".3").returncode == 1
-    assert {r["p50_ns"] for r in rows(out / "summary.csv")} == {""}
-    assert putscope("report", out).returncode == 0
+UNTRUE = {
+    "case-twice": lambda r: r["cases"].append(dict(r["cases"][0])),
+    "no-case": lambda r: r["cases"].clear(),
+    "no-cases": lambda r: r.pop("cases"),
+    "cases-no-list": lambda r: r.update(cases={}),
+    "case-no-object": lambda r: r["cases"].__setitem__(0, 7),
+    "no-schema": lambda r: r.pop("schema"),
+    "another-schema": lambda r: r.update(schema="another"),
+    "newer-version": lambda r: r.update(version=99),
+    "no-id": lambda r: r["cases"][0].pop("id"),
+    "id-no-text": lambda r: r["cases"][0].update(id=5),
+    "another-id": lambda r: r["cases"][0].update(id="fake/other"),
+    "no-nature": lambda r: r["cases"][0].update(nature=None),
+    "payload-errors": lambda r: r["cases"][0].update(payload_errors=3),
+    "failed": lambda r: r["cases"][0].update(status="failed"),
+    "unknown-status": lambda r: r["cases"][0].update(status="fine"),
+    "incomplete": lambda r: r.update(complete=False),
+    "too-few-batches": lambda r: r["options"].update(min_batches=11),
+    "too-few-samples": lambda r: r["options"].update(min_samples=1001),
+}
 
 
-def started(putscope, out, **kw):
-    run = putscope.start("run", *FAKE, "-k", "fake=slow", "-k", "min_samples=100000", "--time", "60", "--out", out, **kw)
-    end = time.time() + 10
-    while not (out / "samples.csv").exists() or (out / "samples.csv").stat().st_size < 5000:
-        assert time.time() < end and run.poll() is None
-        time.sleep(.05)
-    return run
+@pytest.mark.parametrize("name", UNTRUE)
+def test_untrue_run_json(name, copy):
+    run = run_json(copy)
+    UNTRUE[name](run)
+    (copy / "run.json").write_text(json.dumps(run))
+    sane(putscope("check", copy, cwd=copy), 1, 2)
+    sane(putscope("report", copy, cwd=copy), 0, 2)
+    sane(putscope("report", copy, "--json", cwd=copy), 0, 2)
+
+
+# ---- signals ----
+def end_all_in(folder):
+    """Processes that a test has started there and that outlived it."""
+    for pid in (int(x) for x in os.listdir("/proc") if x.isdigit()):
+        try:
+            if os.readlink(f"/proc/{pid}/cwd") == str(folder):
+                os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass
+
+
+def incomplete(folder, *, cut=False):
+    assert run_json(folder)["complete"] is False
+    if not cut:
+        samples(folder)
+    done = putscope("check", folder, cwd=folder)
+    sane(done, 1)
+    assert "incomplete" in done.stdout and "malformed" not in done.stdout + done.stderr
+    done = putscope("report", folder, cwd=folder)
+    sane(done, 0, 1)
+    assert "INCOMPLETE" in done.stdout
 
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])
-def test_signals_end_a_run(putscope, tmp_path, sig):
-    run = started(putscope, tmp_path / "r")
-    at = time.time()
-    run.send_signal(sig)
-    out, err = run.communicate(timeout=10)
-    assert time.time() - at < 2 and run.returncode == 1 and "interrupted" in err
-    check = putscope("check", tmp_path / "r")
-    assert check.returncode == 1 and "incomplete" in check.stdout
-    case = json.loads((tmp_path / "r/run.json").read_text())["cases"][0]
-    assert case["status"] == "incomplete" and case["reason"]
-    assert putscope("report", tmp_path / "r").returncode == 0
+def test_signal_keeps_what_was_measured(sig, tmp_path):
+    out = tmp_path / "r"
+    p = start(*SLOW, out, cwd=tmp_path)
+    wait_for_samples(out, 400)
+    began = time.monotonic()
+    p.send_signal(sig)
+    said = p.communicate(timeout=10)
+    assert time.monotonic() - began < 2
+    assert p.returncode == 1, said
+    assert "interrupted" in said[1]
+    case = cases(out)["fake/slow"]
+    assert case["status"] == "incomplete" and case["reason"].startswith("interrupted")
+    incomplete(out)
+    agrees(out)
 
 
-def test_kill_leaves_whole_lines(putscope, tmp_path):
-    run = started(putscope, tmp_path / "r")
-    run.kill()
-    run.communicate()
-    check = putscope("check", tmp_path / "r")
-    assert check.returncode == 1 and "incomplete" in check.stdout, check.stderr
-    assert (tmp_path / "r/samples.csv").read_text().endswith("\n")
-    with open(tmp_path / "r/samples.csv", "a") as f:    # a line cut in the middle is left out and said
-        f.write("fake/slow,put_comp")
-    check = putscope("check", tmp_path / "r")
-    assert check.returncode == 1 and "cut" in check.stdout
+def test_signal_to_a_repeated_run(tmp_path):
+    p = start(*SLOW, "r", "--repeat", 3, cwd=tmp_path)
+    try:
+        wait_for_samples(tmp_path / "r-1", 400)
+        p.send_signal(signal.SIGTERM)
+        p.wait(timeout=10)
+        size = (tmp_path / "r-1" / "samples.csv").stat().st_size
+        time.sleep(0.4)
+        assert (tmp_path / "r-1" / "samples.csv").stat().st_size == size, "a launch goes on without its parent"
+        assert p.returncode == 1
+        incomplete(tmp_path / "r-1")
+        assert not (tmp_path / "r-2").exists()
+    finally:
+        end_all_in(tmp_path)
 
 
-def test_conf_lines_stand_alone(putscope, tmp_path):
-    conf = tmp_path / "a.conf"
-    for text, where in (("bench = fake\nout = x\n  pin = maybe\n", ":3:"), ("bench = fake\nsizes = 8,\n  4096\n", ":3:"),
-                        ("bench = fake\nfake = " + "good," * 80 + "\nbogus = 1\n", ":2:")):
-        conf.write_text(text)
-        done = putscope("run", conf, "--out", tmp_path / "r")
-        assert done.returncode == 2 and where in done.stderr, (text, done.stderr)
-    done = putscope("run", tmp_path, "-k", "bench=fake", "--out", tmp_path / "r")
-    assert done.returncode == 2 and not (tmp_path / "r").exists()
+def test_killed_run(tmp_path):
+    out = tmp_path / "r"
+    p = start(*SLOW, out, cwd=tmp_path)
+    wait_for_samples(out, 700)
+    p.kill()
+    p.communicate()
+    incomplete(out)
+    assert not (out / "summary.csv").exists()
+    data = (out / "samples.csv").read_bytes()
+    (out / "samples.csv").write_bytes(data[:-4])    # a file system may keep less than was written
+    incomplete(out, cut=True)
 
 
-def test_damaged_batch_number(putscope, good):
-    text = (good / "samples.csv").read_text().splitlines()
-    for number in ("4294967295", "4000000000", "-1", "1e3"):
-        f = text[5].split(",")
-        f[3], f[5] = number, "0"
-        (good / "samples.csv").write_text("\n".join(text[:5] + [",".join(f)] + text[6:]) + "\n")
-        done = putscope("check", good)
-        assert done.returncode == 2 and "samples.csv:6" in done.stderr
-
-
-def test_signal_ends_all_launches(putscope, tmp_path):
-    run = putscope.start("run", *FAKE, "-k", "fake=slow", "-k", "min_samples=100000", "--repeat", 3, "--out", tmp_path / "r")
-    end = time.time() + 10
-    while not (tmp_path / "r-1/samples.csv").exists():
-        assert time.time() < end
-        time.sleep(.05)
-    run.terminate()
-    assert run.wait(5) == 1
-    assert [p.name for p in tmp_path.iterdir()] == ["r-1"] and putscope("check", tmp_path / "r-1").returncode == 1
+def test_full_disk_is_said(tmp_path):
+    """Beyond the limit of a file's size writes fail, as on a full disk."""
+    done = putscope(*SLOW, "r", cwd=tmp_path, prefix=("bash", "-c", "trap '' XFSZ; ulimit -f 16; exec \"$@\"", "bash"))
+    sane(done, 1)
+    assert "samples.csv" in done.stderr
+    assert putscope("check", "r", cwd=tmp_path).returncode in (1, 2)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * test_clock.c: step and overhead from made-up reads; the host's clock against the kernel's.
+ * test_clock.c: the fit of the host's counter against a measurement of its own; step detection on invented clocks.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,91 +12,162 @@
 
 #include "clock.h"
 
-#define N 256
+#define READS 512u
 
-/* Reads `cost` apart of a clock that moves in steps of `step` (both in ticks). */
-static void reads(uint64_t *t, double cost, double step)
+static void in(double got, double lo, double hi)
 {
-	for (int i = 0; i < N; i++)
-		t[i] = (uint64_t)llround(floor((1000.3 + i * cost) / step) * step);
+	if (!(got >= lo && got <= hi))
+		fail_msg("%g is not in [%g, %g]", got, lo, hi);
 }
 
-static double step_of(double cost, double step)
+/* Ticks per nanosecond over 200 ms, each end the tightest of a few readings. */
+static double own_rate(void)
+{
+	const struct timespec nap = {0, 200000000};
+	uint64_t tick[2] = {0, 0}, ns[2] = {0, 0};
+
+	for (int end = 0; end < 2; end++) {
+		uint64_t tightest = UINT64_MAX;
+
+		for (int i = 0; i < 16; i++) {
+			uint64_t a = clock_monotonic_raw_ns(), t = clock_host_ticks(),
+				 b = clock_monotonic_raw_ns();
+
+			if (b - a >= tightest)
+				continue;
+			tightest = b - a;
+			tick[end] = t;
+			ns[end] = a + (b - a) / 2;
+		}
+		if (!end)
+			nanosleep(&nap, NULL);
+	}
+	return (double)(ns[1] - ns[0]) / (double)(tick[1] - tick[0]);
+}
+
+static void host_fit_is_sane(void **state)
 {
 	struct clock_fit c;
-	uint64_t t[N];
-
-	memset(&c, 0, sizeof c);
-	c.ns_per_tick = 1;
-	reads(t, cost, step);
-	clock_fit_reads(&c, t, N);
-	return c.step_ns;
-}
-
-static void steps(void **state)
-{
-	(void)state;
-	assert_true(fabs(step_of(5, 32) - 32) < 0.5);	      /* reads cheaper than the step, as globaltimer */
-	assert_true(fabs(step_of(70, 32) - 32) < 0.5);	      /* dearer than the step */
-	assert_true(fabs(step_of(60.7, 22.46) - 22.46) < 1.5); /* a step that is no whole number of ticks */
-	assert_true(step_of(20, 20) <= 20);
-}
-
-static void fine_counter(void **state)
-{
-	struct clock_fit c;
-	uint64_t d[N];
-
-	(void)state;
-	memset(&c, 0, sizeof c);
-	c.ns_per_tick = 0.5;
-	for (int i = 0; i < N; i++)
-		d[i] = 40 + (uint64_t)(i * 7 % 6); /* neighbouring values: every tick is counted */
-	clock_fit_diffs(&c, d, N);
-	assert_true(fabs(c.step_ns - 0.5) < 1e-9);
-	assert_true(c.overhead_ns >= 20 && c.overhead_ns <= 22.5);
-}
-
-static void constant_difference(void **state)
-{
-	struct clock_fit c;
-	uint64_t d[N];
-
-	(void)state;
-	memset(&c, 0, sizeof c);
-	c.ns_per_tick = 0.505;
-	for (int i = 0; i < N; i++)
-		d[i] = 2;
-	clock_fit_diffs(&c, d, N);
-	assert_true(fabs(c.overhead_ns - 1.01) < 1e-9);
-	assert_true(fabs(c.step_ns - 1.01) < 1e-9);
-}
-
-static void host(void **state)
-{
-	const struct timespec nap = { 0, 50000000 };
-	struct clock_fit c;
-	uint64_t t0, t1, n0, n1;
+	double own;
 
 	(void)state;
 	assert_int_equal(clock_fit_host(&c, 50), 0);
-	n0 = clock_monotonic_raw_ns();
-	t0 = clock_host_ticks();
-	nanosleep(&nap, NULL);
-	n1 = clock_monotonic_raw_ns();
-	t1 = clock_host_ticks();
-	/* Two reads 50 ms apart: within 1 % even when the thread lost its core between a pair. */
-	assert_true(fabs(clock_ns(&c, t1 - t0) / (double)(n1 - n0) - 1) < 0.01);
-	assert_true(c.step_ns > 0 && c.overhead_ns > 0 && c.overhead_ns < 10000);
+	own = own_rate();
+	in(c.ns_per_tick / own, 0.99, 1.01);
+	assert_non_null(c.name);
+	in(c.step_ns, 1e-3, 1000);
+	in(c.overhead_ns, 0, 10000);
+	assert_true(isfinite(c.drift_ppm));
+	in(c.bound_ns, 0, 100000);
+	in(clock_ns(&c, 1000000), 0.99e6 * own, 1.01e6 * own);
+}
+
+static void host_clock_does_not_go_back(void **state)
+{
+	uint64_t last = clock_host_ticks(), raw = clock_monotonic_raw_ns();
+
+	(void)state;
+	for (int i = 0; i < 100000; i++) {
+		uint64_t t = clock_host_ticks();
+
+		assert_true(t >= last);
+		last = t;
+	}
+	assert_true(clock_monotonic_raw_ns() > raw);
+}
+
+/* Reads of a clock that moves in steps of `step` ticks (rounded down), taken each 7 to 7 + spread ticks of true time. */
+static struct clock_fit reads(double step, double base, unsigned spread,
+			      double ns_per_tick)
+{
+	struct clock_fit c;
+	uint64_t t[READS], state = 88172645463325252ull;
+	double now = 1e6;
+
+	memset(&c, 0, sizeof c);
+	c.ns_per_tick = ns_per_tick;
+	for (unsigned i = 0; i < READS; i++) {
+		state ^= state << 13;
+		state ^= state >> 7;
+		state ^= state << 17;
+		now += base + (double)(state % (spread + 1));
+		t[i] = (uint64_t)(floor(now / step) * step);
+	}
+	clock_fit_reads(&c, t, READS);
+	return c;
+}
+
+static void steps_of_32_ns(void **state)
+{
+	(void)state;
+	in(reads(32, 7, 10, 1).step_ns, 32,
+	   32); /* mostly no difference at all, else one step */
+	in(reads(32, 100, 60, 1).step_ns, 32,
+	   32); /* several steps a read: the distance of the clusters counts */
+	in(reads(32, 20, 400, 1).step_ns, 32, 32);
+	in(reads(64, 7, 10, 0.5).step_ns, 32, 32); /* ticks are not nanoseconds */
+	in(reads(1024, 30, 10, 1).step_ns, 1024, 1024);
+}
+
+static void steps_that_are_no_whole_ticks(void **state)
+{
+	(void)state;
+	in(reads(22.46, 7, 10, 1).step_ns, 21, 24);
+	in(reads(22.46, 60, 60, 1).step_ns, 21, 24);
+	in(reads(22.46, 60, 60, 0.4).step_ns, 21 * 0.4, 24 * 0.4);
+}
+
+static void steps_of_one_tick(void **state)
+{
+	(void)state;
+	in(reads(1, 20, 30, 1).step_ns, 1, 1);
+	in(reads(1, 20, 30, 0.25).step_ns, 0.25, 0.25);
+}
+
+static void constant_differences(void **state)
+{
+	struct clock_fit c = reads(1, 24, 0, 0.5);
+
+	(void)state;
+	in(c.step_ns, 12, 12); /* nothing finer was seen, so nothing finer is claimed */
+	in(c.overhead_ns, 12, 12);
+}
+
+static void overhead_is_the_median(void **state)
+{
+	struct clock_fit c = {.ns_per_tick = 2};
+	const uint64_t t[] = {0,  10,	   20,
+			      30, 1000030, 1000041}; /* differences 10 10 10 1000000 11 */
+
+	(void)state;
+	clock_fit_reads(&c, t, 6);
+	in(c.overhead_ns, 20, 20);
+}
+
+static void too_few_or_stuck(void **state)
+{
+	struct clock_fit c = {.ns_per_tick = 1, .step_ns = 5, .overhead_ns = 6};
+	const uint64_t t[] = {9, 9, 9, 9};
+
+	(void)state;
+	clock_fit_reads(&c, t, 1);
+	in(c.step_ns, 5, 5); /* one read says nothing */
+	clock_fit_reads(&c, t, 4);
+	in(c.overhead_ns, 0, 0);
+	in(c.step_ns, 1, 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(steps),
-		cmocka_unit_test(fine_counter),
-		cmocka_unit_test(constant_difference),
-		cmocka_unit_test(host),
+		cmocka_unit_test(host_fit_is_sane),
+		cmocka_unit_test(host_clock_does_not_go_back),
+		cmocka_unit_test(steps_of_32_ns),
+		cmocka_unit_test(steps_that_are_no_whole_ticks),
+		cmocka_unit_test(steps_of_one_tick),
+		cmocka_unit_test(constant_differences),
+		cmocka_unit_test(overhead_is_the_median),
+		cmocka_unit_test(too_few_or_stuck),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

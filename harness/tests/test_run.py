@@ -3,15 +3,11 @@
 
 Nothing here gates on an absolute time but generous limits; speeds are compared within one run.
 """
-import collections
-import csv
 import fcntl
 import json
 import os
 import pathlib
-import resource
 import shutil
-import signal
 import time
 
 import pytest
@@ -56,29 +52,6 @@ def quick(putscope, tmp_path_factory):
     return out
 
 
-def test_check_passes(putscope, quick):
-    done = putscope("check", quick)
-    assert done.returncode == 0, done.stdout
-    assert "error" not in done.stdout
-
-
-def test_three_paths_with_enough_samples(quick):
-    run = json.loads((quick / "run.json").read_text())
-    assert {c["path"] for c in run["cases"]} >= {"gpu", "proxy", "host"}
-    assert all(c["status"] == "ok" or (c["status"] == "waived" and c["path"] == "none") for c in run["cases"])
-    assert all(c["nature"] in ("virtual", "hardware") for c in run["cases"])
-    count, batches = collections.Counter(), collections.defaultdict(set)
-    with open(quick / "samples.csv", newline="") as f:
-        for r in csv.DictReader(f):
-            if r["warmup"] == "0":
-                count[r["case_id"], r["metric"]] += 1
-                batches[r["case_id"], r["metric"]].add(r["batch"])
-    for c in run["cases"]:
-        if c["status"] == "ok":
-            key = c["id"], c["main_metric"]
-            assert count[key] >= 1000 and len(batches[key]) >= 10, key
-
-
 def test_data_and_evidence(putscope, quick):
     run = json.loads((quick / "run.json").read_text())
     assert all(c["payload_errors"] == 0 for c in run["cases"])
@@ -91,49 +64,6 @@ def test_data_and_evidence(putscope, quick):
         # a register in memory keeps one value: the NIC's own count is a lower bound, its count of WQEs is exact
         assert nic["wqes"] >= evidence["doorbells_by_sm"] + evidence["posts_by_cpu"]
         assert nic["errors"] == 0
-
-
-def test_components_account_for_the_wall(putscope, quick):
-    parts = ("kernel", "exposed_comm", "cpu_wait", "unaccounted")
-    batch = collections.defaultdict(dict)
-    with open(quick / "samples.csv", newline="") as f:
-        for r in csv.DictReader(f):
-            if r["metric"] == "wall" or r["metric"] in parts:
-                batch[r["case_id"], r["batch"]][r["metric"]] = float(r["value_ns"])
-    assert {k[0].split("/")[1] for k in batch} == {"gpu", "proxy", "host"}
-    for key, b in batch.items():    # disjoint: they add up in every batch
-        assert sum(b[p] for p in parts) == pytest.approx(b["wall"], abs=.01), key
-        assert all(b[p] >= 0 for p in parts[:3]), key
-    for r in report(putscope, quick)["components"]:
-        if r["path"] in ("gpu", "host"):
-            assert abs(r["unaccounted_ns"]) <= .03 * r["wall_ns"], r
-
-
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
-@pytest.mark.skipif(SAN, reason="a sanitized NIC is no measure of speed")
-def test_virtual_nic_is_quick(putscope, tmp_path):
-    said = []
-    for i in range(3):      # the machine may be shared
-        done = putscope("run", "quick", "-k", "paths=gpu", "-k", "sizes=8", "--out", tmp_path / str(i))
-        assert done.returncode == 0, done.stderr
-        rep = report(putscope, tmp_path / str(i))
-        flag = find(rep, case="flag-rtt", metric="rtt")[0]["p50_ns"]
-        put = find(rep, path="gpu", metric="put_completion", inline="pointer")[0]["p50_ns"]
-        said.append((put, flag))
-        if put <= 5 * flag + 200:
-            return
-    pytest.fail(f"put_completion, flag rtt: {said}")
-
-
-def test_one_cpu(putscope, tmp_path):
-    cpu = min(os.sched_getaffinity(0))
-    done = putscope("run", "quick", "-k", "sizes=8", "--time", 60, "--out", tmp_path / "r",
-                    preexec_fn=lambda: os.sched_setaffinity(0, {cpu}))
-    assert done.returncode == 0, done.stderr
-    rep = report(putscope, tmp_path / "r")
-    assert find(rep, path="gpu", metric="put_completion")[0]["p50_ns"] <= 100e3
-    assert all(c["oversubscribed"] for c in rep["cases"] if c["path"] != "none")
-    assert find(rep, case="flag-rtt")[0]["status"] == "waived"
 
 
 def test_every_ordering_and_odd_sizes(putscope, tmp_path):
@@ -176,35 +106,6 @@ def test_a_refusal_is_named(putscope, tmp_path, step, code, word):
     assert not (tmp_path / "r").exists()
 
 
-def test_interrupt_in_mid_run(putscope, tmp_path):
-    run = putscope.start("run", "size-sweep", "--out", tmp_path / "r")
-    end = time.time() + 20
-    while not (tmp_path / "r/samples.csv").exists() or (tmp_path / "r/samples.csv").stat().st_size < 20000:
-        assert time.time() < end and run.poll() is None
-        time.sleep(.1)
-    at = time.time()
-    run.send_signal(signal.SIGTERM)
-    run.communicate(timeout=20)
-    assert time.time() - at < (2 if not SAN else 6) and run.returncode == 1
-    assert "incomplete" in putscope("check", tmp_path / "r").stdout
-
-
-def test_kill_leaves_nothing_behind(putscope, vcx, tmp_path):
-    run = putscope.start("run", "size-sweep", "--out", tmp_path / "r")
-    end = time.time() + 20
-    while not (tmp_path / "r/samples.csv").exists() or (tmp_path / "r/samples.csv").stat().st_size < 20000:
-        assert time.time() < end and run.poll() is None
-        time.sleep(.1)
-    run.kill()      # the outer process; the one under vcx dies with it
-    run.communicate()
-    time.sleep(.5)
-    check = putscope("check", tmp_path / "r")
-    assert check.returncode == 1 and "incomplete" in check.stdout, check.stderr
-    before = (tmp_path / "r/samples.csv").stat().st_size
-    assert vcx("true").returncode == 0
-    assert leftovers() == [] and (tmp_path / "r/samples.csv").stat().st_size == before
-
-
 @pytest.mark.skipif(not shutil.which("mpirun"), reason="no Open MPI")
 @pytest.mark.skipif(SAN, reason="Open MPI's own leaks and races are not ours")
 def test_two_ranks(putscope, tmp_path):
@@ -217,9 +118,4 @@ def test_two_ranks(putscope, tmp_path):
     cases = json.loads((tmp_path / "r/run.json").read_text())["cases"]
     ok = [c for c in cases if c["endpoints"] == "nodes" and c["status"] == "ok"]
     assert {c["path"] for c in ok} == {"gpu", "proxy", "host"} and all(c["payload_errors"] == 0 for c in ok)
-    assert leftovers() == []
-
-
-def test_memory_and_leftovers(quick):
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss <= 300 * 1024 or SAN
     assert leftovers() == []

@@ -17,7 +17,7 @@
 
 static void quantiles(void **state)
 {
-	const double v[] = { 1, 2, 3, 4 }, one[] = { 7 };
+	const double v[] = {1, 2, 3, 4}, one[] = {7};
 
 	(void)state;
 	NEAR(stats_quantile(v, 4, 0.5), 2.5); /* even n: the mean of the middle two */
@@ -86,7 +86,8 @@ static void repeatable_and_by_batch(void **state)
 	for (int i = 0; i < 1000; i++) {
 		apart[i] = (uint32_t)i / 100;
 		mixed[i] = (uint32_t)i % 10;
-		v[i] = 100 + 50 * (i / 100) + i % 7; /* ten batches, each at a level of its own */
+		v[i] = 100 + 50 * (i / 100) +
+		       i % 7; /* ten batches, each at a level of its own */
 	}
 	stats_summarise(v, apart, 1000, 0, 5, &a);
 	stats_summarise(v, apart, 1000, 0, 5, &b);
@@ -98,8 +99,8 @@ static void repeatable_and_by_batch(void **state)
 
 static void sparse_batch_numbers(void **state)
 {
-	const double v[] = { 5, 1, 3, 2, 4, 6 };
-	const uint32_t batch[] = { 900, 900, 7, 7, 12, 12 };
+	const double v[] = {5, 1, 3, 2, 4, 6};
+	const uint32_t batch[] = {900, 900, 7, 7, 12, 12};
 	struct stats s;
 
 	(void)state;
@@ -115,7 +116,8 @@ static int by_double(const void *a, const void *b)
 }
 
 /* Median of one resample the long way: each sample as often as its batch was drawn. */
-static double slow_median(const double *v, const uint32_t *batch, size_t n, const uint32_t *weight, double *room)
+static double slow_median(const double *v, const uint32_t *batch, size_t n,
+			  const uint32_t *weight, double *room)
 {
 	size_t k = 0;
 
@@ -132,7 +134,11 @@ static void interval_the_long_way(void **state)
 	static const struct {
 		size_t n;
 		uint32_t per, values;
-	} sets[] = { { 3200, 400, 50 }, { 3200, 80, 100000 }, { 3201, 267, 9 }, { 600, 1, 40 }, { 1000, 1000, 7 } };
+	} sets[] = {{3200, 400, 50},
+		    {3200, 80, 100000},
+		    {3201, 267, 9},
+		    {600, 1, 40},
+		    {1000, 1000, 7}};
 	static double v[3201], room[8 * 3201], medians[1000];
 	static uint32_t batch[3201], weight[3201];
 	uint64_t rng = 5;
@@ -153,18 +159,21 @@ static void interval_the_long_way(void **state)
 		for (unsigned r = 0; r < 1000; r++) {
 			memset(weight, 0, sizeof weight);
 			for (uint32_t b = 0; b < count; b++)
-				weight[(unsigned __int128)stats_rand(&draw) * count >> 64]++;
+				weight[(unsigned __int128)stats_rand(&draw) * count >>
+				       64]++;
 			medians[r] = slow_median(v, batch, n, weight, room);
 		}
 		qsort(medians, 1000, sizeof *medians, by_double);
-		assert_true(fabs(s.p50_lo - stats_quantile(medians, 1000, 0.025)) <= 0.02 * sets[k].values);
-		assert_true(fabs(s.p50_hi - stats_quantile(medians, 1000, 0.975)) <= 0.02 * sets[k].values);
+		assert_true(fabs(s.p50_lo - stats_quantile(medians, 1000, 0.025)) <=
+			    0.02 * sets[k].values);
+		assert_true(fabs(s.p50_hi - stats_quantile(medians, 1000, 0.975)) <=
+			    0.02 * sets[k].values);
 	}
 }
 
 static void shuffle_keeps_all(void **state)
 {
-	uint32_t v[100], seen[100] = { 0 };
+	uint32_t v[100], seen[100] = {0};
 	uint64_t rng = 42;
 	unsigned moved = 0;
 

@@ -1,123 +1,326 @@
 /* SPDX-License-Identifier: Apache-2.0
- * t_hand.c: WQEs, records and doorbells written by hand, as a GPU would: past the 16-bit index, on shared doorbell pages,
- * under a pinned thread.
+ * t_hand.c: work requests, doorbell records and doorbells written by hand through mlx5dv_init_obj, as a GPU does.
+ *
+ *	t_hand wrap|nop|straddle|burst|pinned
+ *
+ * Exit status 77: it cannot be tried here, the reason is printed.
  */
+#include <ctype.h>
 #include <dirent.h>
 
 #include "rig.h"
 
-#define BYTES (1u << 16)
-#define WRAP 70000u
-#define MANY 64
+#define SKIP 77
+#define BYTES 65536u
+#define HALF (BYTES / 2)
+#define WRITES 70000u /* past the 16-bit index */
+#define WINDOW 32u
+#define SLOTS 1024u
+#define QPS 64u
+#define ROUNDS 300u
 
-/* Each put carries its number to a place of its own; one NOP for each 1000 puts. */
-static void past_the_wrap(struct side *a, struct side *b)
+static struct end a, b;
+
+static uint64_t payload(uint32_t i)
 {
-	struct ibv_cq *cq = ibv_create_cq(a->ctx, 255, NULL, NULL, 0), *other = ibv_create_cq(b->ctx, 15, NULL, NULL, 0);
-	struct mlx5_cqe64 *e;
-	struct ibv_qp *qa, *qb;
+	return (i + 1) * 0x9e3779b97f4a7c15ull;
+}
+
+static void put_word(uint8_t *to, uint64_t v)
+{
+	memcpy(to, &v, sizeof v);
+}
+
+static uint64_t word(const uint8_t *from)
+{
+	uint64_t v;
+
+	memcpy(&v, from, sizeof v);
+	return v;
+}
+
+static void open_pair(void)
+{
+	a = rig_end(0, BYTES, 255, 64);
+	b = rig_end(1, BYTES, 255, 64);
+	rig_connect(a.qp, b.qp, 7);
+}
+
+static int close_pair(void)
+{
+	rig_end_close(&a);
+	rig_end_close(&b);
+	return rig_done();
+}
+
+/* ---- wrap ---- */
+static size_t slot(uint32_t i)
+{
+	return 8 * (i % SLOTS);
+}
+
+/* Completion number i: its index, its queue pair, its opcode, its bytes at the far end. */
+static bool completed(struct hand *h, uint32_t i)
+{
+	struct mlx5_cqe64 *e = hand_poll(h, RIG_DEADLINE_S);
+	uint32_t tail = e ? be32toh(e->sop_drop_qpn) : 0;
+
+	CHECK(e, "no CQE %u", i);
+	if (!e)
+		return false;
+	CHECK(e->op_own >> 4 == MLX5_CQE_REQ, "CQE %u: op_own 0x%02x", i, e->op_own);
+	CHECK(be16toh(e->wqe_counter) == (i & 0xffff), "CQE %u: counter %u", i,
+	      be16toh(e->wqe_counter));
+	CHECK(tail == ((uint32_t)MLX5_OPCODE_RDMA_WRITE << 24 | h->qpn),
+	      "CQE %u: opcode and QP 0x%08x", i, tail);
+	CHECK(word(b.buf + slot(i)) == payload(i), "write %u: bytes", i);
+	hand_release(h);
+	return !rig_failed;
+}
+
+static int wrap(void)
+{
 	struct hand h;
-	uint32_t wrong = 0;
+	uint32_t done = 0;
 
-	MUST(cq && other);
-	pair_new(a, cq, b, other, 64, &qa, &qb);
-	hand_open(&h, qa, cq);
-	for (uint32_t i = 0; i < WRAP && !wrong; i++) {
-		uint64_t v = 0x1234567800000000ull + i;
-		size_t at = 8 * (i & 1023);
-		uint16_t index = (uint16_t)h.pi;
-
-		*(volatile uint64_t *)a->buf = v;
-		if (i % 1000 == 999)
-			mlx5dv_set_ctrl_seg((void *)hand_wqe(&h), (uint16_t)h.pi, MLX5_OPCODE_NOP, 0, h.qpn,
-					    MLX5_WQE_CTRL_CQ_UPDATE, 1, 0, 0);
-		else
-			hand_write(&h, a, 0, b, at, 8);
-		hand_ring(&h);
-		wrong += hand_poll(&h, 5, &e) != MLX5_CQE_REQ || be16toh(e->wqe_counter) != index;
-		wrong += i % 1000 != 999 && *(volatile uint64_t *)(b->buf + at) != v;
-	}
-	CHECK(!wrong);
-	CHECK(!ibv_destroy_qp(qa) && !ibv_destroy_qp(qb) && !ibv_destroy_cq(cq) && !ibv_destroy_cq(other));
-}
-
-/* Many queue pairs of one process share doorbell pages, and registers: a burst over all of them, many times. */
-static void all_progress(struct side *a, struct side *b)
-{
-	struct ibv_cq *cq[MANY], *other = ibv_create_cq(b->ctx, 15, NULL, NULL, 0);
-	struct ibv_qp *qa[MANY], *qb[MANY];
-	static struct hand h[MANY];
-	int lost = 0;
-
-	for (int i = 0; i < MANY; i++) {
-		MUST(cq[i] = ibv_create_cq(a->ctx, 63, NULL, NULL, 0));
-		pair_new(a, cq[i], b, other, 16, &qa[i], &qb[i]);
-		hand_open(&h[i], qa[i], cq[i]);
-	}
-	for (int round = 0; round < 50; round++) {
-		for (int i = 0; i < MANY; i++) {
-			hand_write(&h[i], a, 8 * i, b, 8 * i, 8);
-			hand_ring(&h[i]);
+	open_pair();
+	h = rig_hand(a.qp, a.cq);
+	while (done < WRITES) {
+		if (h.pi < WRITES && h.pi - done < WINDOW) {
+			put_word(a.buf + slot(h.pi), payload(h.pi));
+			hand_write(&h, &a, slot(h.pi), 8, (uintptr_t)b.buf + slot(h.pi),
+				   b.mr->rkey);
+			hand_ring(&h);
+		} else if (!completed(&h, done++)) {
+			break;
 		}
-		for (int i = 0; i < MANY; i++)
-			lost += hand_poll(&h[i], 5, NULL) != MLX5_CQE_REQ;
 	}
-	CHECK(!lost);
-	for (int i = 0; i < MANY; i++)
-		CHECK(!ibv_destroy_qp(qa[i]) && !ibv_destroy_qp(qb[i]) && !ibv_destroy_cq(cq[i]));
-	CHECK(!ibv_destroy_cq(other));
+	CHECK(done == WRITES, "%u writes", done);
+	return close_pair();
 }
 
-/* The NIC's thread was made by a thread that was pinned: it may use every CPU that the process could. */
-static int nic_threads(int cpus)
+/* ---- NOP ---- */
+static int nop(void)
+{
+	struct hand h;
+
+	open_pair();
+	h = rig_hand(a.qp, a.cq);
+	for (uint32_t i = 0; i < 200; i++) {
+		struct mlx5_cqe64 *e;
+
+		hand_ctrl(&h, hand_block(&h, h.pi), h.pi, MLX5_OPCODE_NOP, 1);
+		hand_ring(&h);
+		e = hand_poll(&h, RIG_DEADLINE_S);
+		CHECK(e && e->op_own >> 4 == MLX5_CQE_REQ && be16toh(e->wqe_counter) == i,
+		      "NOP %u", i);
+		CHECK(e && be32toh(e->sop_drop_qpn) >> 24 == MLX5_OPCODE_NOP,
+		      "NOP %u: opcode", i);
+		hand_release(&h);
+	}
+	return close_pair();
+}
+
+/* ---- a WQE of two blocks that starts in the ring's last block ---- */
+static void two_blocks(struct hand *h, uint32_t n)
+{
+	uint8_t bytes[96], *w = hand_block(h, h->pi);
+	struct mlx5_wqe_raddr_seg r = {.raddr = htobe64((uintptr_t)b.buf),
+				       .rkey = htobe32(b.mr->rkey)};
+	uint32_t head = htobe32(MLX5_INLINE_SEG | 60), room = 64;
+	uint64_t first;
+
+	memset(bytes, 0, sizeof bytes);
+	hand_ctrl(h, bytes, h->pi, MLX5_OPCODE_RDMA_WRITE,
+		  6); /* ctrl, raddr, 4 + 60 B inline */
+	memcpy(bytes + 16, &r, sizeof r);
+	memcpy(bytes + 32, &head, 4);
+	for (uint32_t i = 0; i < 60; i++)
+		bytes[36 + i] = (uint8_t)(n * 61 + i);
+	memcpy(w, bytes, room);
+	memcpy(hand_block(h, h->pi + 1), bytes + room, sizeof bytes - room);
+	memcpy(&first, bytes, sizeof first);
+	h->pi += 2;
+	hand_record(h, htobe32(h->pi & 0xffff));
+	hand_doorbell(h, first);
+}
+
+static int straddle(void)
+{
+	struct hand h;
+	unsigned across = 0;
+
+	open_pair();
+	h = rig_hand(a.qp, a.cq);
+	hand_ctrl(&h, hand_block(&h, 0), 0, MLX5_OPCODE_NOP, 1);
+	hand_ring(&h); /* from here on two-block WQEs start at odd blocks */
+	CHECK(hand_poll(&h, RIG_DEADLINE_S), "NOP");
+	for (uint32_t n = 0; n < h.q.sq.wqe_cnt; n++) {
+		uint32_t at = h.pi;
+		struct mlx5_cqe64 *e;
+		bool same = true;
+
+		across += (at & (h.q.sq.wqe_cnt - 1)) == h.q.sq.wqe_cnt - 1;
+		two_blocks(&h, n);
+		e = hand_poll(&h, RIG_DEADLINE_S);
+		CHECK(e && e->op_own >> 4 == MLX5_CQE_REQ &&
+			      be16toh(e->wqe_counter) == at,
+		      "WQE %u at %u", n, at);
+		for (uint32_t i = 0; i < 60; i++)
+			same &= b.buf[i] == (uint8_t)(n * 61 + i);
+		CHECK(same, "bytes of WQE %u", n);
+		hand_release(&h);
+	}
+	CHECK(across > 1, "none lies across the ring's end");
+	return close_pair();
+}
+
+/* ---- many queue pairs that share doorbell pages ---- */
+static struct hand hands[QPS];
+static struct ibv_cq *cqs[QPS];
+static struct ibv_qp *qps[QPS];
+
+static void open_many(void)
+{
+	uint8_t *pages[QPS];
+	unsigned distinct = 0;
+
+	for (unsigned i = 0; i < QPS; i++) {
+		MUST(cqs[i] = ibv_create_cq(a.ctx, 15, NULL, NULL, 0));
+		qps[i] = rig_qp(&a, cqs[i], 16);
+	}
+	for (unsigned i = 0; i < QPS; i++) {
+		bool fresh = true;
+
+		if (i & 1)
+			rig_connect(qps[i - 1], qps[i], 7);
+		hands[i] = rig_hand(qps[i], cqs[i]);
+		pages[i] = (uint8_t *)((uintptr_t)hands[i].q.bf.reg & ~4095ul);
+		for (unsigned k = 0; k < i; k++)
+			fresh &= pages[k] != pages[i];
+		distinct += fresh;
+	}
+	printf("%u queue pairs ring on %u pages\n", QPS, distinct);
+	CHECK(distinct < QPS, "no page is shared");
+}
+
+/* All WQEs and records first, then all doorbells without a pause: those of one register overwrite each other. */
+static void ring_all(uint32_t round)
+{
+	uint64_t head[QPS];
+
+	for (unsigned i = 0; i < QPS; i++) {
+		struct hand *h = &hands[i];
+		size_t at = 8 * i;
+
+		put_word(a.buf + at, payload(round * QPS + i));
+		memcpy(&head[i],
+		       hand_write(h, &a, at, 8, (uintptr_t)a.buf + HALF + at, a.mr->rkey),
+		       8);
+		h->pi++;
+		hand_record(h, htobe32(h->pi & 0xffff));
+	}
+	for (unsigned i = 0; i < QPS; i++)
+		hand_doorbell(&hands[i], head[i]);
+}
+
+static int burst(void)
+{
+	open_pair();
+	open_many();
+	for (uint32_t r = 0; r < ROUNDS && !rig_failed; r++) {
+		ring_all(r);
+		for (unsigned i = 0; i < QPS; i++) {
+			struct mlx5_cqe64 *e = hand_poll(&hands[i], RIG_DEADLINE_S);
+
+			CHECK(e && e->op_own >> 4 == MLX5_CQE_REQ,
+			      "round %u, queue pair %u of %u", r, i, QPS);
+			CHECK(word(a.buf + HALF + 8 * i) == payload(r * QPS + i),
+			      "round %u, bytes of %u", r, i);
+			hand_release(&hands[i]);
+		}
+	}
+	for (unsigned i = 0; i < QPS; i++)
+		CHECK(!ibv_destroy_qp(qps[i]) && !ibv_destroy_cq(cqs[i]), "destroy %u",
+		      i);
+	return close_pair();
+}
+
+/* ---- a program that pins its thread before it opens the device ---- */
+static pid_t nic_thread(void)
 {
 	DIR *d = opendir("/proc/self/task");
 	struct dirent *e;
-	int found = 0;
+	pid_t found = 0;
 
+	MUST(d);
 	while ((e = readdir(d))) {
 		char path[300], name[32] = "";
-		cpu_set_t set;
 		FILE *f;
 
+		if (!isdigit((unsigned char)e->d_name[0]))
+			continue;
 		snprintf(path, sizeof path, "/proc/self/task/%s/comm", e->d_name);
 		f = fopen(path, "r");
-		if (!f)
-			continue;
-		if (fgets(name, sizeof name, f) && !strncmp(name, "vcx-nic", 7))
-			found += !sched_getaffinity(atoi(e->d_name), sizeof set, &set) && CPU_COUNT(&set) == cpus;
-		fclose(f);
+		if (f && fgets(name, sizeof name, f) && !strcmp(name, "vcx-nic\n"))
+			found = (pid_t)atoi(e->d_name);
+		if (f)
+			fclose(f);
 	}
 	closedir(d);
 	return found;
 }
 
-static void nic_is_not_pinned(int cpus)
+static int pinned(void)
 {
-	double end = now() + 5; /* the thread names and frees itself once it runs */
+	cpu_set_t before, one, nic;
+	pid_t tid = 0;
 
-	while (nic_threads(cpus) != 1 && now() < end)
-		usleep(1000);
-	CHECK(nic_threads(cpus) == 1);
+	MUST(!sched_getaffinity(0, sizeof before, &before));
+	if (CPU_COUNT(&before) < 2) {
+		puts("only one CPU may be used");
+		return SKIP;
+	}
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	if (sched_setaffinity(0, sizeof one, &one)) {
+		puts("CPU 0 may not be used");
+		return SKIP;
+	}
+	open_pair();
+	for (int i = 0; i < 400 && !tid;
+	     i++) { /* it names itself and widens its mask itself, soon after its start */
+		tid = nic_thread();
+		usleep(5000);
+	}
+	CHECK(tid > 0, "no thread vcx-nic");
+	for (int i = 0; i < 400; i++) {
+		MUST(!sched_getaffinity(tid, sizeof nic, &nic));
+		if (CPU_EQUAL(&nic, &before))
+			break;
+		usleep(5000);
+	}
+	CHECK(CPU_EQUAL(&nic, &before),
+	      "the NIC's thread may use %d CPUs, the process %d", CPU_COUNT(&nic),
+	      CPU_COUNT(&before));
+	MUST(!sched_getaffinity(0, sizeof nic, &nic));
+	CHECK(CPU_EQUAL(&nic, &one), "the program's own pinning was undone");
+	return close_pair();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	cpu_set_t all, one;
-	struct side a, b;
-	int first = 0;
+	static const struct {
+		const char *name;
+		int (*run)(void);
+	} modes[] = {{"wrap", wrap},
+		     {"nop", nop},
+		     {"straddle", straddle},
+		     {"burst", burst},
+		     {"pinned", pinned}};
 
-	MUST(!sched_getaffinity(0, sizeof all, &all));
-	while (!CPU_ISSET(first, &all))
-		first++;
-	CPU_ZERO(&one);
-	CPU_SET(first, &one);
-	MUST(!sched_setaffinity(0, sizeof one, &one));
-	a = side_open("mlx5_0", BYTES);
-	b = side_open("mlx5_1", BYTES);
-	nic_is_not_pinned(CPU_COUNT(&all));
-	past_the_wrap(&a, &b);
-	all_progress(&a, &b);
-	CHECK(!side_close(&a) && !side_close(&b));
-	return done();
+	for (unsigned i = 0; argc == 2 && i < sizeof modes / sizeof *modes; i++)
+		if (!strcmp(argv[1], modes[i].name))
+			return modes[i].run();
+	return 2;
 }

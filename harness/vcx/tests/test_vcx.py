@@ -1,269 +1,331 @@
 # SPDX-License-Identifier: Apache-2.0
-"""vcx: our own verbs programs, planted mistakes, faults, and unmodified clients in two processes.
-
-REPEAT=10 runs each client ten times (the normal test: once).
-"""
-import fcntl
-import ipaddress
-import json
+"""vcx: its verbs, its checks of the posting protocol, its options and its launcher."""
 import os
-import pathlib
 import re
-import shutil
 import signal
 import subprocess
-import time
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-BUILD = ROOT / os.environ.get("B", "build")
-VCX = BUILD / "vcx"
-REPEAT = int(os.environ.get("REPEAT", "1"))
-SAN = "san" in BUILD.name
-PORT = 18500 + os.getpid() % 1000 * 4
+from vcx_run import ROOT, SLOW, VCX, client, command, need, named, read_stats, run, run_stats, wait_until
 
 
-def run(*args, opts=(), timeout=60, **kw):
-    o = [x for k in opts for x in ("-o", str(k))]
-    return subprocess.run([VCX, *o, *map(str, args)], capture_output=True, text=True, timeout=timeout, **kw)
+def names_of(program):
+    """The cases that a client lists; without it (nothing is built) the tests that need it fail, not the collection."""
+    try:
+        return subprocess.run([client(program), "list"], capture_output=True, text=True, check=True).stdout.split()
+    except (OSError, subprocess.CalledProcessError):
+        return ["clients-are-not-built"]
 
 
-def leftovers():
-    """Folders and fabrics that no launcher holds; another user of this machine may be running one."""
-    found = []
-    for p in [*pathlib.Path("/dev/shm").glob("vcx*"), *pathlib.Path("/tmp").glob("vcx.*")]:
-        try:
-            with open(p / "lock" if p.is_dir() else p) as f:
-                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            continue
-        except FileNotFoundError:
-            if not p.exists() or time.time() - p.stat().st_mtime < 5:
-                continue
-        found.append(p)
-    return found
+# ---- verbs ----
+def passes(tmp_path, cmd, *opts):
+    rc, out, err, stats = run_stats(tmp_path, cmd, *opts)
+    if rc == 77:
+        pytest.skip(out.strip())
+    assert rc == 0, out + err
+    assert re.search(r"^\d{2,} checks, 0 failed$", out, re.M), out
+    return err, stats
 
 
-def stats_of(path):
-    return json.loads(path.read_text())
+@pytest.mark.parametrize("where", ["loopback", "across"])
+def test_verbs(tmp_path, where):
+    err, stats = passes(tmp_path, [client("t_verbs"), where])
+    assert not err and not stats.violations() and not stats["errors"]
+    assert stats["bytes_in"] == stats["bytes_out"] > 10_000_000
+    assert set(stats["opcodes"]) == {"0x08", "0x09", "0x0a", "0x0b", "0x10", "0x11", "0x12"}
+    assert stats["opcodes"]["0x0a"] == 23 and stats["opcodes"]["0x12"] == 2
+    assert stats["arms"] == stats["events"] == 2
 
 
-def violations(stats):
-    return {k: v for k, v in stats["violations"].items() if v}
+@pytest.mark.parametrize("what", ["address", "registration"])
+def test_verbs_detail(tmp_path, what):
+    passes(tmp_path, [client("t_verbs"), what])
 
 
-# ---- our own programs ----
-@pytest.mark.parametrize("args", ["t_verbs mlx5_0 mlx5_0", "t_verbs mlx5_0 mlx5_1", "t_verbs mlx5_1 mlx5_0", "t_hand", "t_errors"])
-def test_programs(tmp_path, args):
-    name, *rest = args.split()
-    done = run(BUILD / "tests" / name, *rest, opts=[f"stats={tmp_path}/s"], timeout=120)
-    assert done.returncode == 0 and re.search(r"^\d+ checks, 0 bad$", done.stdout, re.M), done.stdout + done.stderr
-    s = stats_of(tmp_path / "s")
-    assert violations(s) == {} and s["wqes"] > 0
-    if name == "t_hand":
-        assert s["qps_max"] >= 128 and s["opcodes"]["0x00"] == 70      # 70 NOPs
-    if name == "t_errors":
-        assert {"0x04", "0x05", "0x13", "0x15", "0x16", "0x12"} <= set(s["syndromes"])
+@pytest.mark.parametrize("what", ["wrap", "nop", "straddle", "burst", "pinned"])
+def test_by_hand(tmp_path, what):
+    err, stats = passes(tmp_path, [client("t_hand"), what])
+    assert not err and not stats.violations() and not stats["errors"]
+    assert what != "wrap" or stats["wqes"] == stats["cqes"] == 70000
+    assert what != "burst" or stats["wqes"] == 64 * 300
 
 
-# mistake: (violation that is named, what the program sees)
+@pytest.mark.parametrize("case", names_of("t_errors"))
+def test_errors(tmp_path, case):
+    violation = {"opcode": "wqe-opcode", "overrun": "cq-overrun"}.get(case)
+    err, stats = passes(tmp_path, [client("t_errors"), case])
+    assert stats.violations() == ({violation: 1} if violation else {})
+    assert named(err) == ([violation] if violation else [])
+    assert bool(stats["errors"]) == (case not in ("overrun", "rnr-patience"))
+
+
+# ---- mistakes of the posting protocol ----
+# mistake: what the program sees, the violations
+GOOD, NONE = "good CQE, written", "no CQE, not written"
 MISTAKES = {
-    "correct": (None, "good CQE"),
-    "no-doorbell": (None, "no CQE"),
-    "record-never": ("late-record", "no CQE"),
-    "record-off-by-one": ("late-record", "no CQE"),
-    "record-after-doorbell": ("late-record", "no CQE"),
-    "record-little-endian": ("record-byte-order", "no CQE"),
-    "record-beyond-ring": ("record-beyond-ring", "no CQE"),
-    "doorbell-little-endian": ("doorbell-byte-order", "no CQE"),
-    "doorbell-unknown-qp": ("doorbell-unknown-qp", "no CQE"),
-    "wrong-index": ("wqe-index", "error CQE 0x02"),
-    "wrong-qpn": ("wqe-qpn", "error CQE 0x02"),
-    "ds-zero": ("wqe-size", "error CQE 0x02"),
-    "inline-past-wqe": ("wqe-size", "error CQE 0x02"),
-    "bad-opcode": ("wqe-opcode", "error CQE 0x02"),
-    "rkey-little-endian": ("key-byte-order", "error CQE 0x13"),
-    "cq-not-drained": ("cq-overrun", "good CQE"),
+    "correct": (GOOD, []),
+    "no-doorbell": (NONE, []),
+    "no-cqe-asked": ("no CQE, written", []),
+    "record-never": (NONE, ["late-record"]),
+    "record-off-by-one": (NONE, ["late-record"]),
+    "record-after-doorbell": (NONE, ["late-record"]),
+    "record-little-endian": (NONE, ["late-record", "record-byte-order"]),  # the low half is 0: late as well
+    "record-beyond-ring": (NONE, ["record-beyond-ring"]),
+    "doorbell-little-endian": (NONE, ["doorbell-byte-order"]),
+    "doorbell-unknown-qp": (NONE, ["doorbell-unknown-qp"]),
+    "doorbell-wrong-page": (NONE, ["doorbell-wrong-page"]),
+    "wrong-index": ("error CQE 0x02, not written", ["wqe-index"]),
+    "wrong-qpn": ("error CQE 0x02, not written", ["wqe-qpn"]),
+    "ds-zero": ("error CQE 0x02, not written", ["wqe-size"]),
+    "ds-too-big": ("error CQE 0x02, not written", ["wqe-size"]),
+    "bad-opcode": ("error CQE 0x02, not written", ["wqe-opcode"]),
+    "rkey-little-endian": ("error CQE 0x13, not written", ["key-byte-order"]),
+    "cq-not-drained": ("no CQE, written", ["cq-overrun"]),
 }
+
+
+def commit(tmp_path, mistake, *opts, n=1):
+    """Commit it n times under vcx: what the program sees each time, stderr, statistics."""
+    rc, out, err, stats = run_stats(tmp_path, [client("t_bugs"), mistake, str(n)], *opts)
+    assert rc == 0, out + err
+    return out.splitlines(), err, stats
+
+
+def test_every_mistake_is_here():
+    assert sorted(names_of("t_bugs")) == sorted(MISTAKES)
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_planted_mistake_is_named(tmp_path, mistake):
-    kind, sees = MISTAKES[mistake]
-    done = run(BUILD / "tests/t_bugs", mistake, opts=[f"stats={tmp_path}/s"])
-    found = violations(stats_of(tmp_path / "s"))
-    assert done.stdout.strip() == sees, done.stderr
-    if kind is None:
-        assert found == {} and "violation" not in done.stderr
-    else:
-        assert kind in found, found
-        assert done.stderr.count(f"violation {kind}") == 1      # once, however often
-    assert set(found) <= {kind, "late-record"}
+def test_mistake(tmp_path, mistake):
+    sees, violations = MISTAKES[mistake]
+    n = 17 if mistake == "cq-not-drained" else 1  # into 16 entries
+    lines, err, stats = commit(tmp_path, mistake, n=n)
+    assert lines == [GOOD] * (n - 1) + [sees]
+    assert sorted(stats.violations()) == violations
+    assert sorted(named(err)) == violations
+    assert bool(err) == bool(violations)
 
 
-def test_record_may_follow_on_newer_nics(tmp_path):
-    done = run(BUILD / "tests/t_bugs", "record-after-doorbell", opts=["record-recheck", f"stats={tmp_path}/s"])
-    s = stats_of(tmp_path / "s")
-    assert done.stdout.strip() == "good CQE" and violations(s) == {} and s["late_record_notes"] == 1
-    done = run(BUILD / "tests/t_bugs", "record-after-doorbell", opts=["record-recheck", "strict-record", f"stats={tmp_path}/s"])
-    assert done.stdout.strip() == "good CQE" and violations(stats_of(tmp_path / "s")) == {"late-record": 1}
+@pytest.mark.parametrize("level, times", [(0, 1), (1, 3)])
+def test_violations_are_named_once_or_each_time(tmp_path, level, times):
+    lines, err, stats = commit(tmp_path, "record-never", f"log={level}", n=3)
+    assert lines == [NONE] * 3
+    assert named(err) == ["late-record"] * times
+    assert ("further ones are only counted" in err) == (level == 0)
+    assert stats.violations() == {"late-record": 3}
 
 
-@pytest.mark.parametrize("fault, sees", [("error-cqe", "error CQE 0x14"), ("retry-exceeded", "error CQE 0x15"),
-                                         ("rnr", "error CQE 0x16"), ("lost-doorbell", "no CQE"), ("lost-cqe", "no CQE")])
-def test_faults(fault, sees):
-    assert run(BUILD / "tests/t_bugs", "correct", opts=[f"fault.{fault}=1"]).stdout.strip() == sees
-    assert run(BUILD / "tests/t_bugs", "correct", opts=[f"fault.{fault}=2"]).stdout.strip() == "good CQE"
+def test_log_2_tells_each_wqe(tmp_path):
+    assert len(re.findall(r"WQE \d+ opcode 0x08", commit(tmp_path, "correct", "log=2", n=3)[1])) == 3
 
 
-def test_sink_completes_without_reading(tmp_path):
-    done = run(BUILD / "tests/t_bugs", "wrong-index", opts=["mode=sink", f"stats={tmp_path}/s"])
-    s = stats_of(tmp_path / "s")
-    assert done.stdout.strip() == "good CQE" and violations(s) == {} and s["bytes_out"] == 0
+# ---- doorbell records ----
+def test_record_recheck_is_lenient(tmp_path):
+    lines, err, stats = commit(tmp_path, "record-after-doorbell", "record-recheck")
+    assert lines == [GOOD]
+    assert not err and not stats.violations() and stats["late_record_notes"] == 1
 
 
-def test_refusals():
-    devinfo = shutil.which("ibv_devinfo") or pytest.skip("no ibv_devinfo")
-    assert "PORT_DOWN" in run(devinfo, opts=["refuse=port"]).stdout
-    assert "RoCE v2" not in run(devinfo, "-v", opts=["refuse=gid"]).stdout
-    done = run(BUILD / "tests/t_verbs", "mlx5_0", "mlx5_1", opts=["refuse=uar-map"])
-    assert done.returncode == 1 and "Operation not permitted" in done.stdout
-    for step in ("peermem", "dmabuf"):      # of GPU memory alone
-        assert run("true", opts=[f"refuse={step}"]).returncode == 0
+def test_strict_record_names_it_all_the_same(tmp_path):
+    lines, err, stats = commit(tmp_path, "record-after-doorbell", "record-recheck", "strict-record")
+    assert lines == [GOOD]
+    assert named(err) == ["late-record"] and stats.violations() == {"late-record": 1}
+    assert not stats["late_record_notes"]
 
 
-# ---- the launcher ----
-@pytest.mark.parametrize("opt", ["bogus=1", "log=3", "mode=x", "fault.bogus=1", "fault.rnr=0", "refuse=x", "strict-record=1",
-                                 "delay.wire_out=5", "adversary=1", "stats=", "log"])
-def test_bad_options(opt):
-    done = run("true", opts=[opt])
-    assert done.returncode == 2 and opt.split("=")[0] in done.stderr
+def test_recheck_does_not_invent_a_record(tmp_path):
+    assert commit(tmp_path, "record-never", "record-recheck")[0] == [NONE]
 
 
-def test_exit_status_and_signals():
-    assert run("true").returncode == 0
-    assert run("sh", "-c", "exit 7").returncode == 7
-    assert run("sh", "-c", "kill -9 $$").returncode == 137
-    assert run("no-such-command").returncode == 2
-    assert subprocess.run([VCX], capture_output=True).returncode == 2
-    assert subprocess.run([VCX, "--help"], capture_output=True).returncode == 0
-    p = subprocess.Popen([VCX, "sh", "-c", "trap 'exit 9' TERM; echo up; while :; do sleep .05; done"], stdout=subprocess.PIPE)
-    p.stdout.readline()
-    p.terminate()
-    assert p.wait(5) == 9
-    assert leftovers() == []
+@pytest.mark.parametrize("opt", ["strict-record", "record-recheck"])
+def test_correct_programs_do_not_mind(tmp_path, opt):
+    lines, err, stats = commit(tmp_path, "correct", opt, n=40)
+    assert lines == [GOOD] * 40
+    assert not err and not stats.violations() and not stats["late_record_notes"]
 
 
-def test_killed_launcher_takes_its_command_along():
-    p = subprocess.Popen([VCX, "sh", "-c", "echo $$; exec sleep 60"], stdout=subprocess.PIPE, text=True)
-    child = int(p.stdout.readline())
-    p.send_signal(signal.SIGKILL)
-    p.wait()
-    end = time.time() + 5
-    while pathlib.Path(f"/proc/{child}").exists() and time.time() < end:
-        time.sleep(.02)
-    assert not pathlib.Path(f"/proc/{child}").exists()
-    assert run("true").returncode == 0 and leftovers() == []     # the next launcher cleans up
-
-
-def test_a_live_launcher_is_left_alone():
-    p = subprocess.Popen([VCX, "sh", "-c", "echo up; sleep 1; test -d $SYSFS_PATH"], stdout=subprocess.PIPE)
-    p.stdout.readline()
-    assert run("true").returncode == 0
-    assert p.wait(10) == 0
-
-
-def test_nested_joins_the_outer_one():
-    done = run(VCX, "sh", "-c", "echo $VCX_FABRIC; echo $LD_PRELOAD | tr : '\\n' | grep -c libvcx")
-    assert done.returncode == 0 and done.stdout.split()[1] == "1"
-
-
-# ---- unmodified clients ----
-def listening(port):
-    return any(f":{port:04X} " in line and " 0A " in line for line in open("/proc/net/tcp"))
-
-
-def pair(tmp_path, command, fabrics=("one", "one"), timeout=15, prefix=()):
-    """Server and client of an unmodified tool; (server, client) as CompletedProcess, with their statistics."""
-    global PORT
-    if not shutil.which(command[0]):
-        pytest.skip(f"no {command[0]}")
-    PORT += 1
-    opts = [("-o", f"fabric={tmp_path}/{f}", "-o", f"stats={tmp_path}/{who}") for f, who in zip(fabrics, ("server", "client"))]
-    args = [*command, "-p", str(PORT)]
-    server = subprocess.Popen([*prefix, VCX, *opts[0], *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        end = time.time() + 10
-        while not listening(PORT):
-            assert time.time() < end and server.poll() is None, server.communicate()[0]
-            time.sleep(.02)
-        at = time.time()
-        client = subprocess.run([*prefix, VCX, *opts[1], *args, "127.0.0.1"], capture_output=True, text=True, timeout=timeout)
-        client.seconds = time.time() - at
-        if fabrics[0] != fabrics[1]:
-            server.kill()       # its peer has failed; it would wait for ever, as on a real wire
-        out = server.communicate(timeout=timeout)[0]
-    finally:
-        server.kill()
-        server.wait()
-    return subprocess.CompletedProcess(args, server.returncode, out), client
-
-
-def numbers(text):
-    """The last line of figures that perftest prints."""
-    return [float(x) for x in [m for m in re.findall(r"^ *(\d+ +\d+ +[\d. ]+.*)$", text, re.M)][-1].split()[:4]]
-
-
-# command: bytes that the client sends to the server, from what it prints
-# (without -N, ib_write_bw -q 16 spends some 20 s of CPU in its own search for a peak bandwidth)
-CLIENTS = {
-    "ibv_rc_pingpong -g 3 -n 1000 -c": lambda out: 1000 * 4096,
-    "ibv_rc_pingpong -g 3 -n 1000 -e": lambda out: 1000 * 4096,
-    "ib_write_lat -x 3": lambda out: numbers(out)[0] * numbers(out)[1],
-    "ib_write_bw -x 3 -q 16 -N": lambda out: numbers(out)[0] * numbers(out)[1],
-    "ib_read_lat -x 3": lambda out: 0,
-    "ib_send_lat -x 3": lambda out: numbers(out)[0] * numbers(out)[1],
-    "ib_atomic_bw -x 3": lambda out: 8 * numbers(out)[1],
+# ---- faults: the third of five requests ----
+FLUSHED = "error CQE 0x05, not written"
+FAULTS = {
+    "error-cqe": ["error CQE 0x14, not written", FLUSHED, FLUSHED],
+    "retry-exceeded": ["error CQE 0x15, not written", FLUSHED, FLUSHED],
+    "rnr": ["error CQE 0x16, not written", FLUSHED, FLUSHED],
+    "lost-cqe": ["no CQE, written", GOOD, GOOD],
 }
 
 
-@pytest.mark.parametrize("repeat", range(REPEAT))
-@pytest.mark.parametrize("command", CLIENTS)
-def test_unmodified_client(tmp_path, command, repeat):
-    server, client = pair(tmp_path, command.split())
-    assert client.returncode == 0 and server.returncode == 0, client.stdout + client.stderr + server.stdout
-    assert client.seconds <= 10 or SAN
-    assert "invalid data" not in client.stdout + server.stdout
-    s, c = stats_of(tmp_path / "server"), stats_of(tmp_path / "client")
-    assert violations(s) == violations(c) == {} and s["errors"] == c["errors"] == 0
-    assert s["bytes_in"] == CLIENTS[command](client.stdout), client.stdout
-    if "read" in command:
-        assert c["bytes_read"] == numbers(client.stdout)[0] * numbers(client.stdout)[1]
-    assert leftovers() == [] and list(tmp_path.glob("one*")) == []
+@pytest.mark.parametrize("kind", FAULTS)
+def test_fault(tmp_path, kind):
+    lines, err, stats = commit(tmp_path, "correct", f"fault.{kind}=3", n=5)
+    assert lines == [GOOD, GOOD, *FAULTS[kind]]
+    assert not stats.violations()
 
 
-def test_on_one_cpu(tmp_path):
-    server, client = pair(tmp_path, "ibv_rc_pingpong -g 3 -n 200".split(), timeout=40, prefix=("taskset", "-c", str(min(os.sched_getaffinity(0)))))
-    assert client.returncode == 0 and server.returncode == 0, client.stdout
+def test_fault_lost_doorbell(tmp_path):
+    lines, err, stats = commit(tmp_path, "correct", "fault.lost-doorbell=3", n=3)
+    assert lines == [GOOD, GOOD, NONE]
+    assert stats["doorbells"] == 3 and stats["wqes"] == 2 and not stats.violations()
 
 
-@pytest.mark.parametrize("command", ["ibv_rc_pingpong -g 3 -n 100", "ib_write_bw -x 3 -n 100"])
-def test_different_fabrics_never_meet(tmp_path, command):
-    server, client = pair(tmp_path, command.split(), fabrics=("one", "two"))
-    assert client.returncode not in (0, None) and "usec/iter" not in client.stdout, client.stdout
-    assert re.search("retry|fail|Fail|Completion", client.stdout + client.stderr), client.stdout + client.stderr
-    assert stats_of(tmp_path / "client")["syndromes"].get("0x15", 0) >= 1
+def test_the_next_doorbell_makes_up_for_a_lost_one(tmp_path):
+    lines, err, stats = commit(tmp_path, "correct", "fault.lost-doorbell=1", n=2)
+    assert lines[0] == NONE and lines[1].startswith("good CQE")
+    assert stats["wqes"] == stats["cqes"] == 2 and not stats.violations()
 
 
+def test_a_fault_that_is_not_reached(tmp_path):
+    assert commit(tmp_path, "correct", "fault.error-cqe=6", n=5)[0] == [GOOD] * 5
 
-def test_two_devices():
-    done = run(shutil.which("ibv_devices") or pytest.skip("no ibv_devices"))
-    assert re.findall(r"mlx5_\d", done.stdout) == ["mlx5_0", "mlx5_1"]
-    done = run("ibv_devinfo", "-v")
-    guids = re.findall(r"node_guid:\s+(\S+)", done.stdout)
-    gids = re.findall(r"GID\[ *\d+\]:\s+(\S+?),", done.stdout)
-    gids = [ipaddress.ip_address(g) for g in gids]
-    assert done.returncode == 0 and len(set(guids)) == 2
-    assert len(gids) == 8 and len(set(gids)) == 4       # RoCE v1 and v2 of each address
-    assert done.stdout.count("PORT_ACTIVE") == 2
+
+def test_sink(tmp_path):
+    for what in ("correct", "bad-opcode"):  # no WQE is read
+        lines, err, stats = commit(tmp_path, what, "mode=sink", n=5)
+        assert lines == ["good CQE, not written"] * 5
+        assert stats["wqes"] == 5 and not stats["bytes_out"] and not stats.violations()
+    assert commit(tmp_path, "no-doorbell", "mode=sink")[0] == [NONE]
+    assert commit(tmp_path, "correct", "mode=normal")[0] == [GOOD]
+
+
+# ---- refusals ----
+def devinfo(*opts):
+    need("ibv_devinfo")
+    rc, out, err = run(["ibv_devinfo", "-v"], *opts)
+    assert rc == 0 and not err, err
+    assert re.findall(r"^hca_id:\s+(\w+)", out, re.M) == ["mlx5_0", "mlx5_1"]
+    return out
+
+
+def test_refuse_port():
+    assert re.findall(r"state:\s+(PORT_\w+)", devinfo()) == ["PORT_ACTIVE"] * 2
+    assert re.findall(r"state:\s+(PORT_\w+)", devinfo("refuse=port")) == ["PORT_DOWN"] * 2
+
+
+def test_refuse_gid():
+    assert len(re.findall(r"GID\[\s*3\]:.*RoCE v2", devinfo())) == 2
+    out = devinfo("refuse=gid")
+    assert "RoCE v2" not in out and "RoCE v1" in out
+
+
+def test_refuse_uar_map(tmp_path):
+    rc, out, err, stats = run_stats(tmp_path, [client("t_verbs"), "loopback"], "refuse=uar-map")
+    assert rc == 1 and "Operation not permitted" in out, out + err  # a refusal, no crash
+    assert not stats["qps_max"] and not stats["doorbells"]
+
+
+@pytest.mark.parametrize("step", ["peermem", "dmabuf"])
+def test_refuse_what_needs_a_gpu(tmp_path, step):
+    passes(tmp_path, [client("t_verbs"), "loopback"], f"refuse={step}")
+
+
+# ---- the launcher ----
+@pytest.mark.parametrize("opt", ["nonsense=1", "log=3", "log=x", "log", "mode=fast", "fault.lost-doorbell=0", "fault.rnr=-1",
+                                 "fault.flood=1", "refuse=everything", "strict-record=1", "stats=", "delay.cqe=1"])
+def test_options_that_are_refused(tmp_path, opt):
+    rc, out, err = run(["touch", str(tmp_path / "ran")], opt)
+    assert rc == 2 and err.startswith("vcx: " + opt + ": ") and not out
+    assert len(err.splitlines()) == 1 and not (tmp_path / "ran").exists()
+
+
+def test_usage():
+    assert run([])[0] == 2
+    rc, out, err = run(["--help"])
+    assert rc == 0 and "usage: vcx" in out and "fault.KIND=N" in out
+
+
+@pytest.mark.parametrize("status", [0, 1, 37, 255])
+def test_exit_status_is_passed_through(status):
+    assert run(["sh", "-c", f"exit {status}"])[0] == status
+
+
+def test_a_command_that_is_not_there():
+    rc, out, err = run(["/nowhere/at-all"])
+    assert rc == 2 and "/nowhere/at-all" in err
+
+
+def test_output_and_arguments_are_the_commands_own():
+    rc, out, err = run(["sh", "-c", 'printf "%s|" "$@"; echo e >&2', "x", "-o", "log=9", "a b", ""])
+    assert (rc, out, err) == (0, "-o|log=9|a b||", "e\n")
+
+
+def test_inside_another_vcx():
+    assert run([VCX, "sh", "-c", "exit 5"])[0] == 5
+    rc, out, err = run([VCX, "-o", "log=1", "true"])
+    assert rc == 2 and "another vcx" in err
+
+
+def test_stats_of_each_process(tmp_path):
+    one = f"{client('t_bugs')} correct >/dev/null"
+    rc, out, err = run(["sh", "-c", f"{one}; {one}"], f"stats={tmp_path}/%p.json")
+    files = sorted(tmp_path.glob("*.json"))
+    assert rc == 0 and len(files) >= 2
+    busy = [s for s in map(read_stats, files) if s["wqes"]]
+    assert [s["wqes"] for s in busy] == [1, 1] and busy[0]["pid"] != busy[1]["pid"]
+    assert all(str(s["pid"]) in {f.stem for f in files} for s in busy)
+
+
+SLEEPER = 'echo "$$ $SYSFS_PATH"; exec sleep 60'
+
+
+def start(script=SLEEPER, *opts):
+    """A launcher whose command has printed its process number and its sysfs tree: (launcher, pid, the launcher's folder)."""
+    p = subprocess.Popen(command(["sh", "-c", script], *opts), stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    pid, sysfs = p.stdout.readline().split()
+    folder = os.path.dirname(sysfs)
+    assert os.path.basename(folder).startswith("vcx.") and os.path.isdir(sysfs)
+    return p, int(pid), folder
+
+
+def gone(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] == "Z"  # nobody in a container reaps it
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def test_kill_of_the_launcher():
+    p, pid, folder = start()
+    p.kill()
+    assert p.wait(5) == -signal.SIGKILL
+    assert wait_until(lambda: gone(pid), 5), "the command outlives its launcher"
+    assert os.path.isdir(folder)  # nobody could remove it
+    assert run(["true"])[0] == 0
+    assert not os.path.exists(folder)
+
+
+def test_kill_of_the_command():
+    p, pid, folder = start()
+    os.kill(pid, signal.SIGKILL)
+    assert p.wait(5) == 128 + signal.SIGKILL
+    assert not os.path.exists(folder)
+
+
+def test_a_living_launchers_folder_is_left_alone():
+    p, pid, folder = start()
+    assert run(["true"])[0] == 0
+    assert os.path.isdir(folder)
+    p.terminate()
+    assert p.wait(5) == 128 + signal.SIGTERM
+    assert gone(pid) and not os.path.exists(folder)
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signals_reach_the_command(sig):
+    script = f'trap "exit 9" {sig.name[3:]}; echo "$$ $SYSFS_PATH"; while :; do sleep 0.05; done'
+    p, pid, folder = start(script)
+    p.send_signal(sig)
+    assert p.wait(5 * SLOW) == 9
+    assert gone(pid) and not os.path.exists(folder)
+
+
+def test_the_last_launcher_removes_a_shared_fabric(tmp_path):
+    fabric = tmp_path / "fabric"
+    p, _, _ = start(SLEEPER, f"fabric={fabric}")
+    try:
+        assert run([client("t_bugs"), "correct"], f"fabric={fabric}")[0] == 0
+        assert fabric.exists()
+    finally:
+        p.terminate()
+        p.wait(5)
+    assert not fabric.exists()
