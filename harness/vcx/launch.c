@@ -37,6 +37,8 @@ struct launch {
 };
 
 static volatile sig_atomic_t child;
+static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+#define FORWARDED (sizeof forwarded / sizeof *forwarded)
 
 static int say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 static int say(const char *fmt, ...)
@@ -269,7 +271,8 @@ static void forward(int sig)
 		kill((pid_t)child, sig);
 }
 
-static int start(const struct launch *l, char *const argv[])
+static int start(const struct launch *l, char *const argv[], const sigset_t *mask,
+		 const struct sigaction *old)
 {
 	pid_t parent = getpid(), pid = fork();
 
@@ -278,6 +281,9 @@ static int start(const struct launch *l, char *const argv[])
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a killed launcher leaves no command behind */
 	if (getppid() != parent || set_environment(l))
 		_exit(EXIT_USAGE_);
+	for (unsigned i = 0; i < FORWARDED; i++)
+		sigaction(forwarded[i], &old[i], NULL);
+	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(argv[0], argv);
 	say("%s: %s", argv[0], strerror(errno));
 	_exit(EXIT_USAGE_);
@@ -293,22 +299,28 @@ static int wait_for(pid_t pid)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* The signals that are passed on wait from before the fork until the child's number is known: none is lost between. */
 static int run(const struct launch *l, char *const argv[])
 {
-	static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-	struct sigaction sa = {.sa_handler = forward}, old[4];
+	struct sigaction sa = {.sa_handler = forward}, old[FORWARDED];
 	int rc = EXIT_USAGE_, pid;
+	sigset_t block, mask;
 
-	for (int i = 0; i < 4; i++)
+	sigemptyset(&block);
+	for (unsigned i = 0; i < FORWARDED; i++) {
+		sigaddset(&block, forwarded[i]);
 		sigaction(forwarded[i], &sa, &old[i]);
-	pid = start(l, argv);
+	}
+	sigprocmask(SIG_BLOCK, &block, &mask);
+	pid = start(l, argv, &mask, old);
 	child = pid;
+	sigprocmask(SIG_SETMASK, &mask, NULL);
 	if (pid > 0)
 		rc = wait_for(pid);
 	else
 		say("fork: %s", strerror(errno));
 	child = 0;
-	for (int i = 0; i < 4; i++)
+	for (unsigned i = 0; i < FORWARDED; i++)
 		sigaction(forwarded[i], &old[i], NULL);
 	return rc;
 }

@@ -195,6 +195,9 @@ static int stream(struct source *s, struct vcx_addr far, uint32_t n, bool to_far
 /* Why a peer's memory could not be reached: its process is gone, or it is there and refuses. */
 static int lost(const struct vcx_qp *peer)
 {
+	if (errno ==
+	    ESRCH) /* from process_vm_*: also of a process that nobody has waited for yet */
+		return SYND_RETRY;
 	return kill(peer->pid, 0) && errno == ESRCH ? SYND_RETRY : SYND_REMOTE_OP;
 }
 

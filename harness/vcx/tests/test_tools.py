@@ -5,6 +5,7 @@ REPEAT=10 runs each pair ten times.
 """
 import os
 import re
+import time
 
 import pytest
 
@@ -171,3 +172,15 @@ def test_a_lost_completion_stops_pingpong(tmp_path):
     need("ibv_rc_pingpong")
     p = pair(tmp_path, *sides("ibv_rc_pingpong", "-g", GID, "-n", "100"), timeout=3, opts=("fault.lost-cqe=50",))
     assert p.rcs == [None, None], (p.rcs, p.outs)
+
+
+def test_a_killed_server_is_lost_to_its_client(tmp_path):
+    need("ib_write_bw")
+
+    def kill_server(procs):
+        time.sleep(2.5 * SLOW)  # perftest first measures its clock for a second
+        procs[0].kill()
+
+    p = pair(tmp_path, *sides("ib_write_bw", "-x", GID, "-N", "-s", "8", "-D", "8"), during=kill_server)
+    assert p.rcs[0] == -9 and p.rcs[1] not in (0, None), (p.rcs, p.outs)
+    assert "Failed status 12" in p.outs[1], p.outs[1]

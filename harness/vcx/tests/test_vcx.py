@@ -38,7 +38,10 @@ def test_verbs(tmp_path, where):
     assert stats["arms"] == stats["events"] == 2
 
 
-@pytest.mark.parametrize("what", ["address", "registration"])
+@pytest.mark.parametrize("what", [
+    "address",
+    "registration",
+])
 def test_verbs_detail(tmp_path, what):
     passes(tmp_path, [client("t_verbs"), what])
 
@@ -312,11 +315,22 @@ def test_a_living_launchers_folder_is_left_alone():
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_reach_the_command(sig):
-    script = f'trap "exit 9" {sig.name[3:]}; echo "$$ $SYSFS_PATH"; while :; do sleep 0.05; done'
+    script = f'trap "exit 9" {sig.name[3:]}; sleep 0.1; echo "$$ $SYSFS_PATH"; while :; do sleep 0.05; done'
     p, pid, folder = start(script)
     p.send_signal(sig)
     assert p.wait(5 * SLOW) == 9
     assert gone(pid) and not os.path.exists(folder)
+
+
+def test_a_signal_at_the_commands_very_start():
+    for turn in range(300):
+        p = subprocess.Popen(command(["sh", "-c", "kill -TERM $PPID; exec sleep 60"]))
+        try:
+            assert p.wait(3 * SLOW) == 128 + signal.SIGTERM
+        except subprocess.TimeoutExpired:
+            p.kill()
+            p.wait()
+            pytest.fail(f"turn {turn}: the signal was lost")
 
 
 def test_the_last_launcher_removes_a_shared_fabric(tmp_path):

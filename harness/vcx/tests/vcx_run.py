@@ -89,7 +89,7 @@ def wait_until(what, seconds):
 class Pair:
     """What a server and a client did.  rcs: exit statuses, None for one that had to be killed; outs: what they said."""
 
-    def __init__(self, tmp_path, server, client_, timeout, grace, fabrics, prefix, opts):
+    def __init__(self, tmp_path, server, client_, timeout, grace, fabrics, prefix, opts, during):
         port = str(free_port())
         cmds = [[*server, "-p", port], [*client_, "-p", port, "127.0.0.1"]]
         self.stats_files = [tmp_path / f"{port}.{side}.json" for side in ("server", "client")]
@@ -104,6 +104,8 @@ class Pair:
                     wait_until(lambda: listens(int(port)) or self.ended(), 20)
                     assert not self.ended(), "the server does not listen: " + self.logs[0].read_text()
             begin = time.monotonic()
+            if during:
+                during(self.procs)
             wait_until(self.ended, timeout)
             wait_until(lambda: self.ended() == 2, min(grace, timeout - (time.monotonic() - begin)))
             self.took = time.monotonic() - begin
@@ -127,9 +129,11 @@ class Pair:
         return self
 
 
-def pair(tmp_path, server, client_=None, timeout=10, grace=None, fabrics=None, prefix=(), opts=()):
-    """Run both; `timeout` for the two of them, `grace` for the second one when the first has ended."""
+def pair(tmp_path, server, client_=None, timeout=10, grace=None, fabrics=None, prefix=(), opts=(),
+         during=None):
+    """Run both; `timeout` for the two of them, `grace` for the second one when the first has ended;
+    `during` is called with both launchers once they are started."""
     fabric = tmp_path / "fabric"
     timeout *= SLOW
     return Pair(tmp_path, server, client_ or server, timeout, timeout if grace is None else grace,
-                fabrics or (fabric, fabric), prefix, opts)
+                fabrics or (fabric, fabric), prefix, opts, during)
