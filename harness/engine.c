@@ -16,6 +16,8 @@
 #define SAMPLES_MAX_FACTOR \
 	16u /* a case ends at so many times min_samples, however wide its interval */
 
+#define PROGRESS_S 0.2
+
 volatile sig_atomic_t run_stop;
 
 /* A case in work: its main metric's samples are kept to know when to stop. */
@@ -44,6 +46,7 @@ struct engine {
 	bool changed; /* a case was opened or ended since run.json was written */
 	size_t min_samples;
 	bool terminal;
+	double said_s; /* when the progress line was last written */
 };
 
 static double now_s(void)
@@ -93,6 +96,19 @@ static int keep(struct work *w, const struct batch *b)
 	return 0;
 }
 
+/* A value that is no number would make the whole result folder unreadable. */
+static int check_finite(const struct case_desc *c, const struct batch *b)
+{
+	for (size_t s = 0; s < b->series_count; s++)
+		for (size_t i = 0; i < b->series[s].n; i++)
+			if (!isfinite(b->series[s].ns[i]))
+				return err_say(
+					-ERANGE,
+					"%s: sample %zu of %s in batch %u is not a number",
+					c->id, i, b->series[s].metric, b->index);
+	return 0;
+}
+
 static bool has_minimum(const struct engine *e, const struct work *w)
 {
 	return w->counted >= e->min_batches && w->n >= e->min_samples;
@@ -128,6 +144,8 @@ static int one_batch(struct engine *e, struct work *w)
 	}
 	if (!failed)
 		failed = w->bench->batch(w->state, &b);
+	if (!failed)
+		failed = check_finite(w->c, &b);
 	if (failed) {
 		finish(e, w, CASE_FAILED, err_last());
 	} else {
@@ -142,14 +160,16 @@ static int one_batch(struct engine *e, struct work *w)
 	return err;
 }
 
-static void progress(const struct engine *e, const struct case_desc *c)
+/* Five times a second at most: a slow terminal must not be part of what is measured. */
+static void progress(struct engine *e, const struct case_desc *c)
 {
-	double left = e->budget_s - (now_s() - e->start_s);
+	double now = now_s(), left = e->budget_s - (now - e->start_s);
 
-	if (e->terminal)
-		fprintf(stderr,
-			"\r\033[K%zu of %zu cases done, at most %.0f s left: %.60s",
-			e->n - e->live, e->n, left > 0 ? left : 0, c->id);
+	if (!e->terminal || now - e->said_s < PROGRESS_S)
+		return;
+	e->said_s = now;
+	fprintf(stderr, "\r\033[K%zu of %zu cases done, at most %.0f s left: %.60s",
+		e->n - e->live, e->n, left > 0 ? left : 0, c->id);
 }
 
 static bool time_is_up(const struct engine *e)
@@ -157,9 +177,22 @@ static bool time_is_up(const struct engine *e)
 	return now_s() - e->start_s > e->budget_s;
 }
 
-/* One round: a batch of each live case, in an order drawn anew.  Cases with their minimum give way when time is short. */
+/* Is half of the time gone, and does a case still lack its minimum?  Then those that have theirs give way. */
+static bool must_hurry(const struct engine *e)
+{
+	if (now_s() - e->start_s < e->budget_s / 2)
+		return false;
+	for (size_t i = 0; i < e->n; i++)
+		if (!e->w[i].done && !has_minimum(e, &e->w[i]))
+			return true;
+	return false;
+}
+
+/* One round: a batch of each live case, in an order drawn anew. */
 static int one_round(struct engine *e, uint32_t *order, uint64_t *rng)
 {
+	bool hurry = must_hurry(e);
+
 	for (uint32_t i = 0; i < e->n; i++)
 		order[i] = i;
 	stats_shuffle(order, e->n, rng);
@@ -167,7 +200,7 @@ static int one_round(struct engine *e, uint32_t *order, uint64_t *rng)
 		struct work *w = &e->w[order[i]];
 		int err;
 
-		if (w->done)
+		if (w->done || (hurry && has_minimum(e, w)))
 			continue;
 		progress(e, w->c);
 		err = one_batch(e, w);

@@ -19,6 +19,7 @@
 struct record {
 	char dir[3072];
 	int samples; /* fd */
+	size_t lines;
 	json_t *head;
 };
 
@@ -158,6 +159,11 @@ int record_head(struct record *r, json_t *head)
 	return head ? 0 : err_say(-ENOMEM, "no memory for run.json");
 }
 
+size_t record_samples(const struct record *r)
+{
+	return r->lines;
+}
+
 int record_batch(struct record *r, const struct case_desc *c, const struct batch *b)
 {
 	size_t size = 0;
@@ -171,6 +177,7 @@ int record_batch(struct record *r, const struct case_desc *c, const struct batch
 	for (size_t s = 0; s < b->series_count; s++) {
 		const struct series *x = &b->series[s];
 
+		r->lines += x->n;
 		for (size_t i = 0; i < x->n; i++)
 			fprintf(f, "%s,%s,%llu,%u,%zu,%d,%.3f\n", c->id, x->metric,
 				(unsigned long long)c->size_bytes, b->index, i, b->warmup,

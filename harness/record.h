@@ -25,6 +25,7 @@ int record_open(struct record **r, const char *dir);
 const char *record_dir(const struct record *r);
 /* What does not change: options, seed, facts; stolen reference. */
 int record_head(struct record *r, json_t *head);
+size_t record_samples(const struct record *r); /* lines of samples.csv so far */
 int record_batch(struct record *r, const struct case_desc *c, const struct batch *b);
 /* Rewrite run.json (and summary.csv when `summary`) with the cases as they stand.  evidence: stolen, may be NULL. */
 int record_write(struct record *r, const struct case_list *l, json_t *evidence,

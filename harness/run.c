@@ -21,6 +21,10 @@
 #include "run_args.h"
 #include "version.h"
 
+/* An interrupted run with more samples ends without summary.csv and table, so that it ends at once; `report` makes the
+ * table from samples.csv. */
+#define SAMPLES_AT_ONCE 200000u
+
 struct run {
 	struct run_args a;
 	double start_s;
@@ -138,8 +142,9 @@ static int outcome(const struct run *r, int err)
 		return command_fail(EXIT_FAILED);
 	if (run_stop)
 		fprintf(stderr,
-			"putscope: interrupted; what was measured is in %s, marked incomplete\n",
-			record_dir(r->record));
+			"putscope: interrupted; what was measured is in %s, marked incomplete; "
+			"its table: putscope report %s\n",
+			record_dir(r->record), record_dir(r->record));
 	return !ran ? EXIT_NOTHING : bad || run_stop ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -147,6 +152,7 @@ static int measure(struct run *r)
 {
 	double budget = opts_dbl(r->a.o, "time");
 	const char *why = NULL;
+	bool table;
 	int err, status;
 
 	self_tests(r);
@@ -156,12 +162,13 @@ static int measure(struct run *r)
 				 budget - (now_s() - r->start_s));
 	if (run_stop)
 		why = "interrupted by a signal";
+	table = !run_stop || record_samples(r->record) <= SAMPLES_AT_ONCE;
 	if (!err)
 		err = record_write(r->record, &r->cases,
 				   r->env ? env_evidence(r->env) : NULL,
-				   now_s() - r->start_s, true, !run_stop, why);
+				   now_s() - r->start_s, table, !run_stop, why);
 	status = outcome(r, err);
-	if (!err)
+	if (!err && table)
 		report_print(record_dir(r->record), r->a.json, false);
 	return status;
 }
