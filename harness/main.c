@@ -35,20 +35,29 @@ static int usage(FILE *f)
 	return f == stdout ? EXIT_DONE : EXIT_USAGE;
 }
 
+/* A report that did not reach its file is no success. */
+static int finish(int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	fprintf(stderr, "putscope: standard output: %s\n", strerror(errno));
+	return status ? status : EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 2)
 		exit(usage(stderr));
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
 	    !strcmp(argv[1], "help"))
-		exit(usage(stdout));
+		exit(finish(usage(stdout)));
 	if (!strcmp(argv[1], "--version")) {
 		puts("putscope " PUTSCOPE_VERSION);
-		exit(EXIT_DONE);
+		exit(finish(EXIT_DONE));
 	}
 	for (unsigned i = 0; i < sizeof commands / sizeof *commands; i++)
 		if (!strcmp(argv[1], commands[i].name))
-			exit(commands[i].run(argc - 1, argv + 1));
+			exit(finish(commands[i].run(argc - 1, argv + 1)));
 	fprintf(stderr, "putscope: unknown command '%s'\n", argv[1]);
 	exit(usage(stderr));
 }

@@ -233,8 +233,8 @@ static void print_methods(const struct load *l)
 	puts("\nHow each number was made\n"
 	     "  Samples are of single puts. p50: median (Hyndman-Fan 7) of all samples after warm-up, none cut. Interval: 95 %,\n"
 	     "  bootstrap over batches (1000 resamples; 200 at least for over 100,000 samples in batches under 40) with the run's seed,\n"
-	     "  never narrower than one timer step on each side. p99.9 only with ten samples beyond it. The cost of reading the clock has been subtracted\n"
-	     "  from each sample; add it back for the raw window. Its own samples are the series 'timer'.");
+	     "  never narrower than one timer step on each side. p99.9 only with ten samples beyond it. The cost of reading the\n"
+	     "  clock has been subtracted from each sample; add it back for the raw window. Its own samples are the series 'timer'.");
 	printf("  %-56s %10s %12s  %s\n", "case", "step ns", "overhead ns", "ends at");
 	json_array_foreach(json_object_get(l->run, "cases"), k, c)
 		printf("  %-56s %10.2f %12.2f  %s, %s\n", str(c, "id"),
