@@ -221,7 +221,12 @@ static int check_seal(const struct load *l, const char *dir, const char *name)
 
 	if (!is)
 		err = err_say(-ENOENT, "%s/%s: %s", dir, name, strerror(errno));
-	else if (!want || !json_equal(want, is))
+	else if (!want)
+		err = err_say(
+			-EBADMSG,
+			"%s/run.json: it does not say what %s held (seals): not whole, or of a putscope before seals",
+			dir, name);
+	else if (!json_equal(want, is))
 		err = err_say(
 			-EBADMSG,
 			"%s/%s is not the file that the run wrote: cut or edited (run.json has its length and "
