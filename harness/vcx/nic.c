@@ -270,9 +270,10 @@ static void again(struct vcx_qp *q)
 		return;
 	q->waits = false;
 	run(q);
-	if (vcx_option.record_recheck && q->ci == wqe_record(q) && q->state == QP_RTS &&
-	    wqe_is_posted(q, q->ci))
-		waiting = q->waits = true; /* its record has not come yet */
+	/* Its record has not come yet, or came just now, behind the look of this run. */
+	if (vcx_option.record_recheck && q->state == QP_RTS &&
+	    (q->ci != wqe_record(q) || wqe_is_posted(q, q->ci)))
+		waiting = q->waits = true;
 }
 
 /* Queue pairs that met a receiver not ready, or a record that was behind (record-recheck). */
