@@ -186,7 +186,7 @@ static void print_components(const struct load *l)
 		if (!wall || !wall->n)
 			continue;
 		if (!head)
-			puts("\nComponents of one put, ns (medians over batches; wall = kernel + exposed_comm + cpu_wait + unaccounted)\n"
+			puts("\nComponents of one put, ns: medians over batches (in each batch wall = kernel + exposed_comm + cpu_wait + unaccounted)\n"
 			     "  path       bytes  payload       wall    kernel  exposed_comm  cpu_wait  unaccounted  ordering");
 		head = true;
 		printf("  %-6s %9llu  %-8s", str(c, "path"),
@@ -201,6 +201,36 @@ static void print_components(const struct load *l)
 		}
 		printf("  %s\n", str(c, "ordering"));
 	}
+}
+
+/* Who submitted, by the posters' own counts, and what a virtual NIC saw of it. */
+static void print_evidence(const struct load *l)
+{
+	const json_t *e = json_object_get(l->run, "evidence");
+	json_t *nic = json_object_get(e, "virtual_nic"), *v;
+	const char *kind, *sep = "";
+
+	if (!json_is_object(e))
+		return;
+	printf("\nEvidence: the SM rang %lld doorbells, the CPU posted %lld puts, %lld doorbells were rung again, %lld puts "
+	       "arrived wrong",
+	       (long long)json_integer_value(json_object_get(e, "doorbells_by_sm")),
+	       (long long)json_integer_value(json_object_get(e, "posts_by_cpu")),
+	       (long long)json_integer_value(json_object_get(e, "rerings")),
+	       (long long)json_integer_value(json_object_get(e, "payload_errors")));
+	if (json_is_object(nic)) {
+		printf("; the virtual NIC executed %lld work requests; violations: ",
+		       (long long)json_integer_value(json_object_get(nic, "wqes")));
+		json_object_foreach(json_object_get(nic, "violations"), kind, v)
+		{
+			if (!json_integer_value(v))
+				continue;
+			printf("%s%s %lld", sep, kind, (long long)json_integer_value(v));
+			sep = ", ";
+		}
+		printf("%s", *sep ? "" : "none");
+	}
+	putchar('\n');
 }
 
 static void print_head(const struct load *l, const char *dir)
@@ -261,6 +291,7 @@ int report_print(const char *dir, bool json, bool methods)
 		print_side_by_side(l);
 		print_latencies(l);
 		print_components(l);
+		print_evidence(l);
 		if (methods)
 			print_methods(l);
 	}

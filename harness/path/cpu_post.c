@@ -6,6 +6,7 @@
 #include "sm/dev.h"
 
 #define POLLS_PER_CLOCK 16u
+#define POLLS_PATIENT 4096u /* of ibv_poll_cq; see dev_give_way */
 
 void cpu_post_init(struct cpu_post *c, const struct put *p, enum end from)
 {
@@ -62,6 +63,8 @@ int cpu_wait(struct cpu_post *c, uint64_t deadline_ticks)
 		dev_relax();
 		if (++spins % POLLS_PER_CLOCK)
 			continue;
+		if (spins > POLLS_PATIENT)
+			dev_give_way();
 		now = clock_host_ticks();
 		if (!start)
 			start = now;

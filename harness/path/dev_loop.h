@@ -8,6 +8,8 @@
 
 #define POLLS_PER_CLOCK 16u /* a poll that found nothing reads the clock this rarely */
 
+#define POLLS_PATIENT 16384u /* then somebody else may need this core to answer us */
+
 struct dev_patience {
 	uint64_t start;
 	uint32_t spins;
@@ -20,6 +22,8 @@ DEV uint64_t dev_turn(struct dev_patience *p)
 	dev_relax();
 	if (++p->spins % POLLS_PER_CLOCK)
 		return 0;
+	if (p->spins > POLLS_PATIENT)
+		dev_give_way();
 	now = dev_clock();
 	if (!p->start)
 		p->start = now;

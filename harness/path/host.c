@@ -14,6 +14,8 @@
 
 #pragma weak produce_kernel_cuda
 
+#define LOOKS_PATIENT 2048u /* at a flag; see dev_give_way */
+
 /* Stamps of one put: the host's ticks, and the kernel's two readings of the shared clock. */
 struct host_op {
 	uint64_t launch, ended, posted, done;
@@ -85,9 +87,12 @@ static int await_flag(struct put *p, enum end at, uint32_t i)
 	const uint64_t want = payload_word(p->slots.seq0 + i, 0),
 		       mask = big ? ~0ull : payload_head_mask(p->slots.bytes);
 	const uint64_t start = clock_host_ticks();
+	uint32_t looks = 0;
 
 	while ((dev_ld8b(flag) & mask) != (want & mask)) {
 		dev_relax();
+		if (++looks > LOOKS_PATIENT)
+			dev_give_way();
 		if (clock_host_ticks() - start > p->deadline_ticks)
 			return err_say(
 				-ETIMEDOUT,

@@ -16,6 +16,7 @@
 #pragma weak proxy_kernels_cuda
 #pragma weak proxy_rtt_kernels_cuda
 
+#define LOOKS_PATIENT 4096u /* looks of the worker that found nothing; see dev_give_way */
 #define RING_ENTRIES 256u
 #define RING_BYTES (RING_ENTRIES * PROXY_DESC_BYTES)
 #define COUNTER_OFF RING_BYTES	    /* a cache line of its own */
@@ -98,6 +99,8 @@ static bool reap(struct ring *r)
 
 static void serve(struct proxy *x)
 {
+	uint32_t idle = 0;
+
 	while (x->running) {
 		bool worked = false;
 
@@ -107,7 +110,10 @@ static void serve(struct proxy *x)
 			worked |= take(&x->ring[i]);
 			worked |= reap(&x->ring[i]);
 		}
-		if (!worked)
+		idle = worked ? 0 : idle + 1;
+		if (idle > LOOKS_PATIENT && idle % 16 == 0)
+			dev_give_way();
+		else if (idle)
 			dev_relax();
 	}
 }

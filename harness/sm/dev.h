@@ -131,6 +131,9 @@ DEV void dev_threadfence(void)
 DEV void dev_relax(void)
 {
 }
+DEV void dev_give_way(void)
+{
+}
 
 #else /* -------------------------------------------------------------------------- host threads */
 
@@ -250,6 +253,12 @@ DEV void dev_relax(void)
 {
 	if (__builtin_expect(sm_crowded, 0))
 		sm_yield();
+}
+/* A poll has found nothing for tens of microseconds although cores were enough: another process may have taken one, and
+ * whoever is to answer may wait for this one. */
+DEV void dev_give_way(void)
+{
+	sm_yield();
 }
 #endif
 

@@ -31,6 +31,7 @@
 #include "wqe.h"
 
 #define IDLE_SPINS 200000u /* looks without work before the thread naps: a few ms */
+#define IDLE_PATIENT 2048u /* looks without work, tens of us */
 #define NAP_NS 20000
 #define QPS_PER_PAGE 4096u
 
@@ -335,6 +336,8 @@ static void *nic_main(void *arg)
 		idle = found ? 0 : idle + 1;
 		if (vcx_polite() || idle > IDLE_SPINS)
 			nanosleep(&nap, NULL);
+		else if (idle > IDLE_PATIENT && idle % 64 == 0)
+			sched_yield(); /* who is to ring may wait for this core */
 	}
 	return NULL;
 }

@@ -225,21 +225,25 @@ int socket(int domain, int type, int protocol)
 }
 
 /* ---- ibv_poll_cq runs a step of the NIC when cores are short ---- */
+#define EMPTY_PATIENT 4096u
 static int (*real_poll)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 
 static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
 	static __thread bool declared;
+	static __thread unsigned empty; /* polls in a row that found nothing */
 	int got = real_poll(cq, n, wc);
 
-	if (got)
+	if (got) {
+		empty = 0;
 		return got;
+	}
 	if (!declared) {
 		declared = true;
 		fabric_polled();
 	}
-	if (!vcx_polite())
-		return 0;
+	if (!vcx_polite() && ++empty < EMPTY_PATIENT)
+		return 0; /* the NIC's thread has a core of its own, or so it seems */
 	return vcx_step() ? real_poll(cq, n, wc) : 0;
 }
 
