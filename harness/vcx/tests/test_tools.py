@@ -181,6 +181,6 @@ def test_a_killed_server_is_lost_to_its_client(tmp_path):
         time.sleep(2.5 * SLOW)  # perftest first measures its clock for a second
         procs[0].kill()
 
-    p = pair(tmp_path, *sides("ib_write_bw", "-x", GID, "-N", "-s", "8", "-D", "8"), during=kill_server)
+    p = pair(tmp_path, *sides("ib_write_bw", "-x", GID, "-N", "-s", "8", "-D", str(int(8 * SLOW))), during=kill_server)
     assert p.rcs[0] == -9 and p.rcs[1] not in (0, None), (p.rcs, p.outs)
     assert "Failed status 12" in p.outs[1], p.outs[1]
