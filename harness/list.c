@@ -25,8 +25,8 @@ static int list_bench(const struct bench *b, const struct opts *o, json_t *out)
 		if (out)
 			json_array_append_new(out, record_case_json(&l.v[i]));
 		else
-			printf("    %-52s %s%s\n", l.v[i].id,
-			       l.v[i].status == CASE_WAIVED ? "waived: " : "",
+			printf("    %s%s%s\n", l.v[i].id,
+			       l.v[i].status == CASE_WAIVED ? "  waived: " : "",
 			       l.v[i].status == CASE_WAIVED ? l.v[i].reason : "");
 	}
 	case_list_free(&l);

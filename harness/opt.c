@@ -349,8 +349,11 @@ void opts_help(void (*line)(const char *key, const char *type, const char *def,
 	static const char *const types[] = {"text", "whole number", "number", "yes|no",
 					    "",	    "list",	    "sizes"};
 
-	for (unsigned i = 0; i < COUNT; i++)
+	for (unsigned i = 0; i < COUNT; i++) {
+		if (!strcmp(table[i].key, "fake"))
+			continue; /* of the tests alone */
 		line(table[i].key,
 		     table[i].choices ? table[i].choices : types[table[i].type],
 		     table[i].def, table[i].help);
+	}
 }

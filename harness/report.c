@@ -12,6 +12,9 @@
 
 #define USAGE "usage: putscope report DIR [--json] [--methods]"
 
+#define RESOLVABLE_STEPS 2.0
+#define BUSY_LOAD 0.5 /* of the CPUs, before the run began: others use them */
+
 static const char *str(const json_t *c, const char *key)
 {
 	const char *s = json_string_value(json_object_get(c, key));
@@ -56,6 +59,12 @@ static void print_series(const json_t *c, const struct load_series *s)
 	printf(" %7zu  %s%s", s->n, str(c, "nature"),
 	       json_is_true(json_object_get(c, "oversubscribed")) ? ", oversubscribed"
 								  : "");
+	if (!strcmp(str(c, "path"), "none"))
+		printf(", bound: %s", str(c, "bench"));
+	if (s->stats.p50 <
+	    RESOLVABLE_STEPS * json_number_value(json_object_get(c, "step_ns")))
+		printf(", below what the clock can tell (step %.1f ns)",
+		       json_number_value(json_object_get(c, "step_ns")));
 	if (json_integer_value(json_object_get(c, "rerings")))
 		printf(", %lld doorbells lost and rung again",
 		       (long long)json_integer_value(json_object_get(c, "rerings")));
@@ -245,9 +254,13 @@ static void print_head(const struct load *l, const char *dir)
 	printf("host %s, %s, %lld CPUs", str(rank, "host"), str(rank, "cpu"),
 	       (long long)json_array_size(json_object_get(rank, "cpus_allowed")));
 	if (sm)
-		printf("; SM: %s %s; NIC: %s", str(sm, "kind"), str(sm, "name"),
-		       nic_words(rank));
+		printf("; SM: %s%s%s; NIC: %s", str(sm, "kind"),
+		       *str(sm, "name") ? " " : "", str(sm, "name"), nic_words(rank));
 	putchar('\n');
+	if (json_number_value(json_object_get(rank, "load_1min")) >
+	    BUSY_LOAD * (double)json_array_size(json_object_get(rank, "cpus_allowed")))
+		printf("WARNING: the machine was busy when this run began (load %.1f): tails are the scheduler's\n",
+		       json_number_value(json_object_get(rank, "load_1min")));
 	if (!l->complete)
 		printf("INCOMPLETE: %s%s\n", str(l->run, "why_incomplete"),
 		       l->cut ? "; the last line of samples.csv was cut and left out"

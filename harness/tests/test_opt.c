@@ -433,7 +433,7 @@ static void json_holds_every_key(void **state)
 static int lines;
 static void line(const char *key, const char *type, const char *def, const char *help)
 {
-	assert_true(*key && *type && *help && def);
+	assert_true(*key && *type && *help && def && strcmp(key, "fake"));
 	lines++;
 }
 
@@ -442,7 +442,8 @@ static void help_lists_every_key(void **state)
 	json_t *j = opts_json(*state);
 
 	opts_help(line);
-	assert_int_equal(lines, json_object_size(j));
+	assert_int_equal(lines, json_object_size(j) -
+					1); /* all but `fake`, the key of the tests */
 	json_decref(j);
 }
 
