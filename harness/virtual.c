@@ -33,6 +33,11 @@ int virtual_needed(const char *nic)
 
 	if (nic_is_virtual())
 		return 0;
+	if (getenv("VCX_ACTIVE")) /* never start over: that would not end */
+		return err_say(
+			-EPERM,
+			"the virtual NIC was started but its library did not load (see the loader's words "
+			"above): is libvcx.so beside the program, and built for this machine?");
 	if (!strcmp(nic, "virtual"))
 		return 1;
 	if (!strcmp(nic, "auto"))

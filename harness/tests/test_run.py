@@ -119,3 +119,17 @@ def test_two_ranks(putscope, tmp_path):
     ok = [c for c in cases if c["endpoints"] == "nodes" and c["status"] == "ok"]
     assert {c["path"] for c in ok} == {"gpu", "proxy", "host"} and all(c["payload_errors"] == 0 for c in ok)
     assert leftovers() == []
+
+
+def test_built_in_a_folder_with_a_blank(tmp_path):
+    import subprocess
+    home = tmp_path / "put scope:x"
+    home.mkdir()
+    for name in ("putscope", "vcx", "libvcx.so"):
+        shutil.copy2(BUILD / name, home / name)
+    args = ["run", "/dev/null", "-k", "bench=quick", "-k", "paths=gpu", "-k", "min_samples=100", "--time", "20", "--out"]
+    done = subprocess.run([home / "putscope", *args, tmp_path / "r"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    (home / "libvcx.so").write_bytes(b"no library")     # it does not load: said once, not tried for ever
+    done = subprocess.run([home / "putscope", *args, tmp_path / "s"], capture_output=True, text=True, timeout=20)
+    assert done.returncode in (2, 3) and "did not load" in done.stderr and not (tmp_path / "s").exists()

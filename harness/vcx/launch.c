@@ -245,15 +245,19 @@ static int find_library(char *path, size_t n)
 		       : 0;
 }
 
+/* LD_PRELOAD is cut at blanks and colons, whatever folder this was built in: the library goes by a link in our own. */
 static int set_environment(const struct launch *l)
 {
-	char lib[4200], san[4200], all[12800], sys[600];
+	char lib[4200], link[600], san[4200], all[12800], sys[600];
 	const char *old = getenv("LD_PRELOAD");
 
 	if (find_library(lib, sizeof lib))
 		return -1;
+	snprintf(link, sizeof link, "%s/" LIBRARY, l->dir);
+	if (symlink(lib, link))
+		return say("%s: %s", link, strerror(errno));
 	sanitizer(san, sizeof san);
-	snprintf(all, sizeof all, "%s%s%s%s%s", san, *san ? ":" : "", lib,
+	snprintf(all, sizeof all, "%s%s%s%s%s", san, *san ? ":" : "", link,
 		 old && *old ? ":" : "", old ? old : "");
 	snprintf(sys, sizeof sys, "%s/sys", l->dir);
 	if (*san)
