@@ -128,6 +128,10 @@ void cqe_put(uint32_t h, const struct vcx_qp *q, const struct vcx_completion *do
 	      n);
 	c->pi = (c->pi + 1) & INDEX_MASK;
 	vcx_counts.cqes++;
+	if (done->solicited || done->syndrome) {
+		c->notable = true;
+		c->notable_pi = c->pi;
+	}
 	if (c->armed && (!c->armed_solicited || done->solicited || done->syndrome))
 		wake(c);
 }
@@ -137,6 +141,9 @@ void cqe_arm(struct vcx_cq *c, uint32_t ci, bool solicited_only)
 	c->armed = true;
 	c->armed_solicited = solicited_only;
 	vcx_counts.arms++;
-	if (((c->pi - ci) & INDEX_MASK) && !solicited_only)
-		wake(c); /* something came before the arm did */
+	/* Something came before the arm did; a solicited-only arm waits for what is notable. */
+	if (solicited_only ? c->notable && ((c->notable_pi - ci) & INDEX_MASK) - 1 <
+						   ((c->pi - ci) & INDEX_MASK)
+			   : ((c->pi - ci) & INDEX_MASK) != 0)
+		wake(c);
 }

@@ -38,6 +38,9 @@ struct vcx_cq {
 	int channel;	   /* owner's write end, -1: none */
 	uint64_t user_handle;
 	uint32_t events;
+	uint32_t arm_seen;   /* arm word of its record, as last acted upon */
+	uint32_t notable_pi; /* pi behind the last solicited or error completion */
+	bool notable;	     /* there has been one */
 };
 
 struct vcx_qp {

@@ -24,6 +24,7 @@
 
 #include "cqe.h"
 #include "log.h"
+#include "mem.h"
 #include "nic.h"
 #include "option.h"
 #include "stats.h"
@@ -50,6 +51,7 @@ static _Atomic bool stop, waiting; /* waiting: some queue pair waits for a recei
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 static pthread_t thread;
 static bool started;
+uint32_t nic_cq_top;
 static cpu_set_t
 	start_cpus; /* what the process might use before anybody pinned a thread */
 static int start_cpu_count = 1;
@@ -221,15 +223,32 @@ static void doorbell(uint32_t u, uint64_t v)
 	fabric_unlock();
 }
 
+/* Arm word: sequence, command bit (solicited only), consumer index; as libmlx5 writes it to register and record. */
+static void arm_by(struct vcx_cq *c, uint32_t word)
+{
+	c->arm_seen = word;
+	cqe_arm(c, word & 0xffffff, word >> 24 & 1);
+}
+
+/* CQs share the register, so an arm may have been overwritten by another's: the records are looked at too. */
 static void arm(uint64_t v)
 {
-	uint32_t h = (uint32_t)v - fabric_cqn(0);
 	struct vcx_cq *c;
 
 	fabric_lock();
-	c = own_cq(h);
+	c = own_cq((uint32_t)v - fabric_cqn(0));
 	if (c)
-		cqe_arm(c, (uint32_t)(v >> 32) & 0xffffff, v >> 56 & 1);
+		arm_by(c, (uint32_t)(v >> 32));
+	for (uint32_t h = 0; h <= nic_cq_top; h++) {
+		uint32_t word;
+
+		c = own_cq(h);
+		if (!c || c->channel < 0)
+			continue;
+		word = be32toh(mem_read32(c->pid, c->rec + 4)); /* MLX5_CQ_ARM_DB */
+		if (word != c->arm_seen)
+			arm_by(c, word);
+	}
 	fabric_unlock();
 }
 

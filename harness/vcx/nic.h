@@ -21,5 +21,6 @@ int nic_uar_alloc(bool nc, uint32_t *id); /* 0 or errno */
 int nic_uar_free(uint32_t id);
 void nic_qp_listed(
 	struct vcx_qp *q,
-	bool listed); /* q rings on page q->uar, or no longer does; fabric locked */
+	bool listed);	    /* q rings on page q->uar, or no longer does; fabric locked */
+extern uint32_t nic_cq_top; /* highest handle of a CQ that this process has made */
 #endif

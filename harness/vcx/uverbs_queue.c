@@ -57,6 +57,8 @@ int uverbs_create_cq(unsigned dev, struct ib_uverbs_ioctl_hdr *h)
 			.rec = q.db_addr,
 			.channel = channel ? channel_writer((int)channel->data) : -1,
 			.user_handle = attr_u64(h, UVERBS_ATTR_CREATE_CQ_USER_HANDLE)};
+		if (i > nic_cq_top)
+			nic_cq_top = i;
 		u.cqn = c->cqn;
 		attr_put_object(h, UVERBS_ATTR_CREATE_CQ_HANDLE, i);
 		ATTR_PUT(h, UVERBS_ATTR_CREATE_CQ_RESP_CQE, cqe);
