@@ -75,6 +75,11 @@ static void check_ok_case(const struct load *l, const json_t *c, struct findings
 
 static void check_cases(const struct load *l, struct findings *f)
 {
+	const json_t *rank = json_array_get(json_object_get(l->run, "ranks"), 0),
+		     *sm = json_object_get(rank, "sm"),
+		     *nic = json_array_get(json_object_get(rank, "nics"), 0);
+	const bool is_virtual = json_is_true(json_object_get(nic, "virtual")) ||
+				!strcmp(str(sm, "kind"), "host-thread");
 	size_t k, m;
 	json_t *c, *d;
 
@@ -91,6 +96,11 @@ static void check_cases(const struct load *l, struct findings *f)
 			find(f->errors,
 			     "%s: no nature: a number must say hardware or virtual",
 			     str(c, "id"));
+		if (is_virtual && strcmp(str(c, "path"), "none") &&
+		    strcmp(str(c, "nature"), "virtual"))
+			find(f->errors,
+			     "%s says %s, but this run's NIC or SM was virtual",
+			     str(c, "id"), str(c, "nature"));
 		if (!strcmp(status, "ok"))
 			check_ok_case(l, c, f);
 		else if (!*str(c, "reason"))

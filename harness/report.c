@@ -66,7 +66,7 @@ static void print_series(const json_t *c, const struct load_series *s)
 		printf(", below what the clock can tell (step %.1f ns)",
 		       json_number_value(json_object_get(c, "step_ns")));
 	if (json_integer_value(json_object_get(c, "rerings")))
-		printf(", %lld doorbells lost and rung again",
+		printf(", %lld rung again after 50 us without a completion",
 		       (long long)json_integer_value(json_object_get(c, "rerings")));
 	if (json_integer_value(json_object_get(c, "violations")))
 		printf(", %lld torn work requests",
