@@ -17,6 +17,8 @@ volatile int sm_crowded;
 static int (*nic_step)(void);	  /* vcx_step, when the virtual NIC is loaded */
 static void (*nic_spinners)(int); /* vcx_app_spinners */
 static int (*nic_polite)(void);	  /* vcx_polite: other processes of its fabric spin too */
+static void (*nic_pinned)(int);	  /* vcx_app_pinned */
+static unsigned pinned = ~0u;	  /* what it was told last */
 static bool pin_on;
 static cpu_set_t allowed;
 static unsigned allowed_count;
@@ -183,6 +185,7 @@ static void spin_init(void)
 	allowed_count = (unsigned)CPU_COUNT(&allowed);
 	*(void **)&nic_step = dlsym(RTLD_DEFAULT, "vcx_step");
 	*(void **)&nic_polite = dlsym(RTLD_DEFAULT, "vcx_polite");
+	*(void **)&nic_pinned = dlsym(RTLD_DEFAULT, "vcx_app_pinned");
 	*(void **)&nic_spinners = dlsym(RTLD_DEFAULT, "vcx_app_spinners");
 }
 
@@ -217,6 +220,10 @@ bool sm_spinners(unsigned ours, bool virtual_nic, bool pin)
 		  (nic_polite && nic_polite());
 	sm_crowded = crowded;
 	pin_on = pin && !crowded;
+	if (nic_pinned && pinned != (pin_on ? ours : 0)) {
+		pinned = pin_on ? ours : 0;
+		nic_pinned((int)pinned);
+	}
 	return crowded;
 }
 

@@ -77,6 +77,21 @@ void vcx_app_spinners(int n)
 		fabric_declare(n < 0 ? 0 : n);
 }
 
+void vcx_app_pinned(int n)
+{
+	cpu_set_t left = start_cpus;
+
+	if (!started || getpid() != vcx_me)
+		return;
+	for (int cpu = 0; cpu < CPU_SETSIZE && n > 0 && CPU_COUNT(&left) > 1; cpu++) {
+		if (!CPU_ISSET(cpu, &left))
+			continue;
+		CPU_CLR(cpu, &left);
+		n--;
+	}
+	pthread_setaffinity_np(thread, sizeof left, &left);
+}
+
 /* ---- pages ---- */
 int nic_uar_alloc(bool nc, uint32_t *id)
 {

@@ -10,6 +10,9 @@
 
 /* This process declares that n of its threads spin while they wait, besides the NIC's thread. */
 void vcx_app_spinners(int n);
+/* This process pins its spinning threads to the first n of the CPUs that it may use: the NIC's thread keeps off them where
+ * that leaves it one. 0: it may use all again. */
+void vcx_app_pinned(int n);
 /* One step of this process's NIC by the calling thread; 1 if it found work.  Never waits for a lock. */
 int vcx_step(void);
 /* 1 while the spinners of the fabric exceed the CPUs: pollers should call vcx_step or yield. */
