@@ -30,14 +30,6 @@ static void print_ns(double v, int width)
 		printf("%*.0f", width, v);
 }
 
-static bool is_component(const char *metric)
-{
-	for (unsigned i = 0; i < COMPONENT_COUNT; i++)
-		if (!strcmp(metric, component_names[i]))
-			return true;
-	return false;
-}
-
 static bool is_baseline(const char *metric)
 {
 	return !strcmp(metric, "timer");
@@ -92,7 +84,8 @@ static void print_latencies(const struct load *l)
 
 		for (size_t i = 0; i < l->n; i++)
 			if (!strcmp(l->v[i].case_id, str(c, "id")) && l->v[i].n &&
-			    !is_component(l->v[i].metric) && !is_baseline(l->v[i].metric))
+			    !report_is_component(l->v[i].metric) &&
+			    !is_baseline(l->v[i].metric))
 				print_series(c, &l->v[i]);
 		if (strcmp(status, "ok"))
 			printf("  %-6s %9lld  %s: %s (%s)\n", str(c, "path"),

@@ -22,7 +22,7 @@ static void copy(json_t *to, const json_t *from, const char *key)
 	json_object_set(to, key, v ? v : json_null());
 }
 
-static bool is_component(const char *metric)
+bool report_is_component(const char *metric)
 {
 	for (unsigned i = 0; i < COMPONENT_COUNT; i++)
 		if (!strcmp(metric, component_names[i]))
@@ -81,7 +81,7 @@ static void add_case(const struct load *l, const json_t *c, json_t *cases,
 		const struct load_series *s = &l->v[i];
 		json_t *j;
 
-		if (strcmp(s->case_id, id) || !s->n || is_component(s->metric))
+		if (strcmp(s->case_id, id) || !s->n || report_is_component(s->metric))
 			continue;
 		j = row(c, s->metric);
 		add_stats(j, s);

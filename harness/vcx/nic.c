@@ -34,10 +34,9 @@
 #define IDLE_SPINS 200000u /* looks without work before the thread naps: a few ms */
 #define IDLE_PATIENT 2048u /* looks without work, tens of us */
 #define NAP_NS 20000
-#define QPS_PER_PAGE 4096u
 
 struct page {
-	bool used, nc, listed;
+	bool used, nc;
 	uint32_t *qps; /* handles */
 	uint32_t n, cap;
 };

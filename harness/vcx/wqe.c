@@ -21,7 +21,6 @@
 #define DS_MAX 64u     /* 1024 B: max_sq_desc_sz that the device reports */
 #define CE_MASK 0x0c   /* fm_ce_se: bits that ask for a CQE */
 #define CE_ALWAYS 0x08 /* MLX5_WQE_CTRL_CQ_UPDATE */
-#define SE 0x02	       /* MLX5_WQE_CTRL_SOLICITED */
 #define INDEX 0xffffu
 
 uint32_t wqe_record(const struct vcx_qp *q)
