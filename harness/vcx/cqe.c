@@ -42,6 +42,14 @@ static void wake(struct vcx_cq *c)
 		syscall(SYS_close, fd);
 }
 
+uint64_t cqe_clock(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_RAW, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
 static void put32(uint8_t *cqe, unsigned at, uint32_t v)
 {
 	v = htobe32(v);
@@ -52,7 +60,6 @@ static void put32(uint8_t *cqe, unsigned at, uint32_t v)
 static void fill(uint8_t *n, const struct vcx_qp *q, const struct vcx_completion *c,
 		 bool owner)
 {
-	struct timespec ts;
 	uint64_t stamp;
 	uint16_t index = htobe16(c->index);
 
@@ -67,8 +74,7 @@ static void fill(uint8_t *n, const struct vcx_qp *q, const struct vcx_completion
 	} else {
 		memcpy(n + 36, &c->imm, 4);
 		put32(n, 44, c->bytes);
-		clock_gettime(CLOCK_MONOTONIC_RAW, &ts);
-		stamp = htobe64((uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec);
+		stamp = htobe64(c->stamp ? c->stamp : cqe_clock());
 		memcpy(n + 48, &stamp, 8);
 	}
 	put32(n, 56, (uint32_t)c->wqe_opcode << 24 | q->qpn);

@@ -31,7 +31,9 @@ struct vcx_completion {
 	bool solicited;
 	uint16_t index;
 	uint32_t bytes, imm; /* imm as it stands in the WQE */
+	uint64_t stamp;	     /* device clock; 0: now */
 };
+uint64_t cqe_clock(void); /* the device's clock: nanoseconds */
 /* Write one CQE into CQ `h` for queue pair q.  Fabric locked. */
 void cqe_put(uint32_t h, const struct vcx_qp *q, const struct vcx_completion *c);
 /* The program armed CQ h, having seen completions up to ci. */

@@ -51,6 +51,25 @@ static void init(uint32_t id)
 	fab->magic = FABRIC_MAGIC;
 }
 
+void fabric_delays_changed(void)
+{
+	struct vcx_control *c = &fab->control;
+	bool any = false;
+
+	for (int h = 0; h < VCX_HOPS; h++)
+		any |= c->delay_ns[h] || c->extra_ns[h];
+	atomic_store(&c->delays, any);
+}
+
+/* Whoever was started with delays sets them for the whole fabric. */
+static void take_delays(void)
+{
+	for (int h = 0; h < VCX_HOPS; h++)
+		if (vcx_option.delay_ns[h])
+			atomic_store(&fab->control.delay_ns[h], vcx_option.delay_ns[h]);
+	fabric_delays_changed();
+}
+
 static bool is_dead(pid_t pid)
 {
 	return kill(pid, 0) && errno == ESRCH;
@@ -155,6 +174,7 @@ int fabric_attach(void)
 	}
 	if (fab->magic != FABRIC_MAGIC)
 		init(id);
+	take_delays();
 	if (fd >= 0) {
 		whole.l_type =
 			F_UNLCK; /* the mapping keeps the file, and with it the lock, open */

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "hop.h"
+
 #define VCX_DEVICES 2u
 #define VCX_OBJECTS 8192u /* of each kind, in one fabric */
 #define VCX_PROCS 64u
@@ -28,6 +30,20 @@ enum qp_state {
 	QP_SQE,
 	QP_ERR
 }; /* enum ibv_qp_state */
+
+/* Stages of a request, op.c. */
+enum op_stage {
+	STAGE_EXEC,
+	STAGE_WQE,
+	STAGE_PAYLOAD,
+	STAGE_ARRIVE,
+	STAGE_VISIBLE,
+	STAGE_RECEIVED,
+	STAGE_RESPOND,
+	STAGE_ACK,
+	STAGE_CQE,
+	STAGES
+};
 
 struct vcx_cq {
 	bool used, armed, overrun;
@@ -57,6 +73,11 @@ struct vcx_qp {
 	uint32_t ci, rci; /* next WQE to execute; next receive to consume */
 	uint32_t rnr_tries;
 	uint64_t rnr_until_ns; /* not before */
+	/* On its way, of the owner's NIC: requests that wait for a stage, and when the last one of each is due. */
+	uint32_t pending[STAGES], inflight;
+	uint64_t last_due[STAGES];
+	bool halted; /* request halt_seq failed: those behind it are flushed */
+	uint64_t halt_seq;
 	uint32_t psn_rq, psn_sq, path_mtu, timeout, retry_cnt, rd_atomic, dest_rd_atomic,
 		pkey_index;
 };
@@ -77,11 +98,20 @@ struct vcx_proc {
 		bytes_in; /* written into its memory by puts and sends, its own included */
 };
 
+/* Switched while programs run, by any process of the fabric. */
+struct vcx_control {
+	_Atomic uint64_t delay_ns[VCX_HOPS]; /* the options' */
+	_Atomic uint64_t extra_ns[VCX_HOPS]; /* vcx_delay's, on top */
+	_Atomic bool delays;		     /* one of them is not 0 */
+	_Atomic bool stamps;		     /* vcx_stamping */
+};
+
 struct vcx_fabric {
 	uint64_t magic;
 	pthread_mutex_t lock; /* robust, shared by processes */
 	uint32_t id;	      /* random: part of GIDs, QPNs and keys */
 	uint32_t next_key;
+	struct vcx_control control;
 	_Atomic int spinners; /* of all processes */
 	struct vcx_proc procs[VCX_PROCS];
 	bool pds[VCX_OBJECTS];
@@ -99,6 +129,7 @@ void fabric_leave(void); /* drop what this process owns */
 void fabric_sweep(void); /* drop what dead processes own; lock held */
 void fabric_lock(void);
 void fabric_unlock(void);
+void fabric_delays_changed(void);
 void fabric_declare(int spinners);
 void fabric_polled(void);
 void fabric_bytes_in(pid_t to, uint64_t bytes);

@@ -8,19 +8,12 @@
 
 #include "fabric.h"
 
-#define UAR_BF_OFFSET 0x800u /* MLX5_BF_OFFSET */
-#define UAR_BFREG_BYTES 512u /* two halves of 256 B, toggled between posts */
-#define UAR_BFREGS 2u	     /* of one page */
-#define UAR_ARM_OFFSET 0x20u /* MLX5_CQ_DOORBELL */
+struct ring;
 
 int nic_open(
-	int flags); /* a descriptor of the doorbell pages, or -1 with errno; starts the thread */
+	int flags); /* a descriptor of the device's pages, or -1 with errno; starts the thread */
 void nic_stop(void);
-/* Doorbell pages; ids are 1 .. VCX_UARS - 1. */
-int nic_uar_alloc(bool nc, uint32_t *id); /* 0 or errno */
-int nic_uar_free(uint32_t id);
-void nic_qp_listed(
-	struct vcx_qp *q,
-	bool listed);	    /* q rings on page q->uar, or no longer does; fabric locked */
-extern uint32_t nic_cq_top; /* highest handle of a CQ that this process has made */
+/* Fabric locked.  Run q's send queue, which a doorbell (r) or nobody announced. */
+void nic_run(struct vcx_qp *q, const struct ring *r);
+void nic_wait(struct vcx_qp *q); /* q is to be looked at again without a doorbell */
 #endif

@@ -13,6 +13,11 @@ struct vcx_option vcx_option;
 const char *const vcx_fault_names[FAULT_KINDS] = {"error-cqe", "lost-doorbell",
 						  "lost-cqe", "retry-exceeded", "rnr"};
 
+#define H(id, name) name,
+const char *const vcx_hop_names[VCX_HOPS] = {VCX_HOP_LIST(H)};
+#undef H
+#define DELAY_MAX_NS 1000000000u
+
 static const struct {
 	const char *name;
 	unsigned bit;
@@ -30,6 +35,8 @@ const char vcx_option_help[] =
 	"  mode=normal|sink     sink completes by doorbell index and reads no WQE (posting rates)\n"
 	"  strict-record        a doorbell ahead of its doorbell record is a violation\n"
 	"  record-recheck       such a doorbell is not lost: WQEs run when the record follows\n"
+	"  delay.HOP=NS         every work request waits so long at HOP: doorbell_flight, nic_exec, wqe_fetch,\n"
+	"                       payload_fetch, wire_out, wire_back, remote_write or cqe_write\n"
 	"  fault.KIND=N         the Nth WQE meets error-cqe, lost-doorbell, lost-cqe, retry-exceeded or rnr\n"
 	"  refuse=STEP          uar-map, dmabuf, peermem, port or gid is refused, as a machine set up wrongly does\n";
 
@@ -58,6 +65,21 @@ static int set_fault(struct vcx_option *o, const char *kind, const char *value)
 				       ? -1
 				       : 0;
 	return -1;
+}
+
+int vcx_hop_find(const char *name)
+{
+	for (int i = 0; i < VCX_HOPS; i++)
+		if (!strcmp(name, vcx_hop_names[i]))
+			return i;
+	return -1;
+}
+
+static int set_delay(struct vcx_option *o, const char *hop, const char *value)
+{
+	int h = vcx_hop_find(hop);
+
+	return h < 0 ? -1 : number(value, DELAY_MAX_NS, &o->delay_ns[h]);
 }
 
 static int set_refuse(struct vcx_option *o, const char *value)
@@ -94,8 +116,8 @@ int vcx_option_set(struct vcx_option *o, const char *pair, char *why, size_t n)
 		*(key[0] == 's' ? &o->strict_record : &o->record_recheck) = true;
 		return 0;
 	}
-	if (!strncmp(key, "delay.", 6) || !strcmp(key, "adversary"))
-		return bad(why, n, pair, "this version has no delays and no adversary");
+	if (!strcmp(key, "adversary"))
+		return bad(why, n, pair, "this version has no adversary");
 	if (!eq)
 		return bad(why, n, pair, "not KEY=VALUE");
 	if (!strcmp(key, "log")) {
@@ -117,6 +139,12 @@ int vcx_option_set(struct vcx_option *o, const char *pair, char *why, size_t n)
 	if (!strcmp(key, "fabric"))
 		return set_path(o->fabric, sizeof o->fabric, value)
 			       ? bad(why, n, pair, "fabric takes a file name")
+			       : 0;
+	if (!strncmp(key, "delay.", 6))
+		return set_delay(o, key + 6, value)
+			       ? bad(why, n, pair,
+				     "delay.HOP=NS: HOP is doorbell_flight, nic_exec, wqe_fetch, payload_fetch, "
+				     "wire_out, wire_back, remote_write or cqe_write, NS at most 1000000000")
 			       : 0;
 	if (!strncmp(key, "fault.", 6))
 		return set_fault(o, key + 6, value)

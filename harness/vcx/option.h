@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hop.h"
+
 enum vcx_fault {
 	FAULT_ERROR_CQE,
 	FAULT_LOST_DOORBELL,
@@ -33,6 +35,7 @@ struct vcx_option {
 	unsigned refuse; /* enum vcx_refuse, or'ed */
 	uint64_t fault
 		[FAULT_KINDS]; /* the Nth WQE (doorbell, for lost-doorbell), 0: never */
+	uint64_t delay_ns[VCX_HOPS];
 	char stats[1024];      /* file, "" none; %p is the process number */
 	char fabric[1024];     /* launcher only: a file that several launchers share */
 };
@@ -42,5 +45,7 @@ extern struct vcx_option vcx_option;
 int vcx_option_set(struct vcx_option *o, const char *pair, char *why, size_t n);
 void vcx_option_from_env(void); /* the library: what the launcher has checked */
 extern const char *const vcx_fault_names[FAULT_KINDS];
+extern const char *const vcx_hop_names[VCX_HOPS];
+int vcx_hop_find(const char *name); /* -1: there is none */
 extern const char vcx_option_help[];
 #endif

@@ -20,6 +20,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "device_clock.h"
 #include "fabric.h"
 #include "log.h"
 #include "nic.h"
@@ -247,6 +248,25 @@ static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return vcx_step() ? real_poll(cq, n, wc) : 0;
 }
 
+/* ---- the device's clock is written when it is asked for ---- */
+static int (*real_values)(struct ibv_context *ctx, struct ibv_values_ex *v);
+
+static int query_values(struct ibv_context *ctx, struct ibv_values_ex *v)
+{
+	device_clock_update();
+	return real_values(ctx, v);
+}
+
+static void hook_clock(struct ibv_context *ctx)
+{
+	struct verbs_context *v = verbs_get_ctx(ctx);
+
+	if (!v || !v->query_rt_values || v->query_rt_values == query_values)
+		return;
+	real_values = v->query_rt_values;
+	v->query_rt_values = query_values;
+}
+
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	static struct ibv_context *(*real)(struct ibv_device *);
@@ -263,6 +283,8 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 		real_poll = ctx->ops.poll_cq;
 		ctx->ops.poll_cq = poll_cq;
 	}
+	if (ctx)
+		hook_clock(ctx);
 	return ctx;
 }
 

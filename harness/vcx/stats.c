@@ -95,6 +95,8 @@ int vcx_stats(char *buf, size_t n)
 		{"events", c->events},
 		{"late_record_notes", c->late_notes},
 		{"steps_by_pollers", c->steps_by_pollers},
+		{"blueflames", c->blueflames},
+		{"blueflames_from_ring", c->blueflames_from_ring},
 		{"qps_max", c->qps_max},
 	};
 	struct text t = {buf, n, 0};

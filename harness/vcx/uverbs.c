@@ -18,6 +18,7 @@
 #include "nic.h"
 #include "option.h"
 #include "stats.h"
+#include "uar.h"
 #include "uverbs.h"
 
 #define GID_ROCE_V1 1 /* enum ib_uverbs_gid_type */
@@ -84,6 +85,9 @@ static int get_context(struct ib_uverbs_ioctl_hdr *h)
 	r.response_length = sizeof r;
 	r.cqe_version = 1;
 	r.eth_min_inline = MLX5_USER_INLINE_MODE_NONE;
+	r.comp_mask = MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_CORE_CLOCK_OFFSET;
+	r.hca_core_clock_offset = 0; /* in its page: device_clock.h */
+	r.clock_info_versions = 1u << MLX5_IB_CLOCK_INFO_V1;
 	r.log_uar_size = 12;
 	r.num_uars_per_page = 1;
 	ATTR_PUT(h, UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, vectors);
@@ -216,7 +220,7 @@ static int alloc_uar(struct ib_uverbs_ioctl_hdr *h)
 		  0; /* MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF is 0 */
 	uint32_t id, len = VCX_PAGE;
 	uint64_t offset;
-	int rc = nic_uar_alloc(nc, &id);
+	int rc = uar_alloc(nc, &id);
 
 	if (rc)
 		return rc;
@@ -264,7 +268,7 @@ int uverbs_ioctl(unsigned dev, struct ib_uverbs_ioctl_hdr *h)
 	case METHOD(MLX5_IB_OBJECT_UAR, MLX5_IB_METHOD_UAR_OBJ_ALLOC):
 		return alloc_uar(h);
 	case METHOD(MLX5_IB_OBJECT_UAR, MLX5_IB_METHOD_UAR_OBJ_DESTROY):
-		return nic_uar_free(
+		return uar_free(
 			(uint32_t)attr_u64(h, MLX5_IB_ATTR_UAR_OBJ_DESTROY_HANDLE));
 	case METHOD(MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_OTHER):
 		return EOPNOTSUPP; /* probes of capabilities: the library goes on without */

@@ -9,8 +9,9 @@
 
 #include "fabric.h"
 #include "log.h"
-#include "nic.h"
+#include "op.h"
 #include "stats.h"
+#include "uar.h"
 #include "uverbs.h"
 #include "wqe.h"
 
@@ -57,8 +58,8 @@ int uverbs_create_cq(unsigned dev, struct ib_uverbs_ioctl_hdr *h)
 			.rec = q.db_addr,
 			.channel = channel ? channel_writer((int)channel->data) : -1,
 			.user_handle = attr_u64(h, UVERBS_ATTR_CREATE_CQ_USER_HANDLE)};
-		if (i > nic_cq_top)
-			nic_cq_top = i;
+		if (i > uar_cq_top)
+			uar_cq_top = i;
 		u.cqn = c->cqn;
 		attr_put_object(h, UVERBS_ATTR_CREATE_CQ_HANDLE, i);
 		ATTR_PUT(h, UVERBS_ATTR_CREATE_CQ_RESP_CQE, cqe);
@@ -139,7 +140,7 @@ int uverbs_create_qp(unsigned dev, struct ib_uverbs_ioctl_hdr *h)
 			.sq = q.buf_addr + ((uint64_t)q.rq_wqe_count << q.rq_wqe_shift),
 			.rec = q.db_addr};
 		p->used = true;
-		nic_qp_listed(p, true);
+		uar_list(p, true);
 		count_qps();
 		u.bfreg_index = q.bfreg_index;
 		attr_put_object(h, UVERBS_ATTR_CREATE_QP_HANDLE, i);
@@ -160,7 +161,8 @@ int uverbs_destroy_qp(struct ib_uverbs_ioctl_hdr *h)
 
 	if (!q)
 		return EINVAL;
-	nic_qp_listed(q, false);
+	uar_list(q, false);
+	op_drop(q);
 	q->used = false;
 	ATTR_PUT(h, UVERBS_ATTR_DESTROY_QP_RESP, r);
 	return 0;
@@ -247,8 +249,10 @@ int uverbs_modify_qp(struct ib_uverbs_ioctl_hdr *h)
 		if (rc)
 			return rc;
 		x->state = q.qp_state;
-		if (x->state == QP_RESET)
+		if (x->state == QP_RESET) {
+			op_drop(x);
 			x->ci = x->rci = x->rnr_tries = 0;
+		}
 	}
 	take_attributes(x, &q);
 	if (x->state == QP_ERR)

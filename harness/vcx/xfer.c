@@ -1,63 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
- * xfer.c: RDMA WRITE, READ, SEND, atomics and NOP between reliably connected queue pairs.
+ * xfer.c: RDMA WRITE, READ, SEND, atomics and NOP between reliably connected queue pairs: the segments, the checks of keys
+ * and rights, the bytes.
  */
 #include <endian.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cqe.h"
 #include "log.h"
-#include "mem.h"
 #include "stats.h"
+#include "wqe.h"
 #include "xfer.h"
 
-/* MLX5_OPCODE_* of mlx5dv.h. */
-enum {
-	OP_NOP = 0x00,
-	OP_WRITE = 0x08,
-	OP_WRITE_IMM = 0x09,
-	OP_SEND = 0x0a,
-	OP_SEND_IMM = 0x0b,
-	OP_READ = 0x10,
-	OP_CS = 0x11,
-	OP_FA = 0x12
-};
 /* IBV_ACCESS_* */
 enum { LOCAL_WRITE = 1, REMOTE_WRITE = 2, REMOTE_READ = 4, REMOTE_ATOMIC = 8 };
 #define INLINE_SEG 0x80000000u
 #define INVALID_LKEY 0x100u /* ends a receive's scatter list (MLX5_INVALID_LKEY) */
-#define SEGS_MAX 64u
 #define RECV_BYTES_MAX 1024u
 #define SE 0x02
 
-struct seg {
-	struct vcx_addr a;
-	uint32_t len;
-};
-struct request {
-	struct vcx_qp *q, *peer;
-	const uint8_t *w;
-	uint8_t opcode;
-	uint64_t raddr, swap, compare;
-	uint32_t rkey, total, segs;
-	struct seg seg[SEGS_MAX];
-};
-
-static uint32_t be32_at(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, 4);
-	return be32toh(v);
-}
-
 static uint64_t be64_at(const uint8_t *p)
 {
-	uint64_t v;
-
-	memcpy(&v, p, 8);
-	return be64toh(v);
+	return (uint64_t)be32_at(p) << 32 | be32_at(p + 4);
 }
 
 /* Find [va, va+len) under `key`, which must belong to pd and grant `need`.  False: protection error. */
@@ -88,69 +54,86 @@ static bool is_atomic(uint8_t op)
 {
 	return op == OP_CS || op == OP_FA;
 }
-
-static int bad_size(const struct request *r, const char *what)
+bool xfer_takes_receive(uint8_t op)
 {
-	vcx_violation(VIOLATION_WQE_SIZE, r->q->qpn, "opcode 0x%02x: %s", r->opcode,
+	return is_send(op) || op == OP_WRITE_IMM;
+}
+bool xfer_is_read(uint8_t op)
+{
+	return op == OP_READ || is_atomic(op);
+}
+
+static int bad_size(const struct op *o, const char *what)
+{
+	vcx_violation(VIOLATION_WQE_SIZE, o->q->qpn, "opcode 0x%02x: %s", o->opcode,
 		      what);
 	return SYND_QP_OP;
 }
 
 /* Data segments, gathered or inline, from p to end. */
-static int parse_data(struct request *r, const uint8_t *p, const uint8_t *end)
+static int parse_data(struct op *o, const uint8_t *p, const uint8_t *end)
 {
-	const uint32_t need =
-		r->opcode == OP_READ || is_atomic(r->opcode) ? LOCAL_WRITE : 0;
+	const uint32_t need = xfer_is_read(o->opcode) ? LOCAL_WRITE : 0;
 
 	while (p < end) {
 		uint32_t count = be32_at(p), len = count & ~INLINE_SEG;
-		struct seg *s = &r->seg[r->segs];
+		struct seg *s = &o->seg[o->segs];
 
-		if (r->segs == SEGS_MAX)
-			return bad_size(r, "too many segments");
+		if (o->segs == OP_SEGS_MAX)
+			return bad_size(o, "too many segments");
 		if (count & INLINE_SEG) {
 			if (p + 4 + len > end)
-				return bad_size(r, "inline data runs past the WQE");
+				return bad_size(o, "inline data runs past the WQE");
 			s->a = mem_here((void *)(uintptr_t)(p + 4));
 			p += (len + 4 + 15) & ~15u;
 		} else {
 			if (len && !find(be32_at(p + 4), be64_at(p + 8), len, need,
-					 r->q->pd, r->q, &s->a))
+					 o->q->pd, o->q, &s->a))
 				return SYND_PROTECTION;
+			o->gathers |= len != 0;
 			p += 16;
 		}
 		if (!len)
 			continue;
 		s->len = len;
-		r->total += len;
-		r->segs++;
+		o->total += len;
+		o->segs++;
 	}
 	return 0;
 }
 
-static int parse(struct request *r, uint32_t ds)
+int xfer_parse(struct op *o)
 {
-	const uint8_t *p = r->w + 16, *end = r->w + ds * 16;
+	const uint8_t *p = o->w + 16, *end = o->w + o->ds * 16;
 
-	if (!is_send(r->opcode)) {
+	o->total = o->segs = 0;
+	o->gathers = false;
+	if (o->opcode == OP_NOP)
+		return 0;
+	if (!is_write(o->opcode) && !is_send(o->opcode) && !xfer_is_read(o->opcode)) {
+		vcx_violation(VIOLATION_WQE_OPCODE, o->q->qpn, "opcode 0x%02x",
+			      o->opcode);
+		return SYND_QP_OP;
+	}
+	if (!is_send(o->opcode)) {
 		if (p + 16 > end)
-			return bad_size(r, "no room for the remote address");
-		r->raddr = be64_at(p);
-		r->rkey = be32_at(p + 8);
+			return bad_size(o, "no room for the remote address");
+		o->raddr = be64_at(p);
+		o->rkey = be32_at(p + 8);
 		p += 16;
 	}
-	if (is_atomic(r->opcode)) {
+	if (is_atomic(o->opcode)) {
 		if (p + 32 > end)
-			return bad_size(r, "no room for the operands and the result");
-		r->swap = be64_at(p);
-		r->compare = be64_at(p + 8);
+			return bad_size(o, "no room for the operands and the result");
+		o->swap = be64_at(p);
+		o->compare = be64_at(p + 8);
 		p += 16;
 	}
-	return parse_data(r, p, end);
+	return parse_data(o, p, end);
 }
 
 /* The peer: connected back, alive, and at the address that this side was told. */
-static struct vcx_qp *peer_of(const struct vcx_qp *q)
+struct vcx_qp *xfer_peer(const struct vcx_qp *q)
 {
 	struct vcx_qp *r = fabric_qp(q->dest);
 	uint8_t gid[16];
@@ -202,10 +185,10 @@ static int lost(const struct vcx_qp *peer)
 }
 
 /* Bytes of a send into the segments of one receive WQE. */
-static int scatter(struct request *r, const uint8_t *w, uint32_t bytes)
+static int scatter(struct op *o, struct vcx_qp *peer, const uint8_t *w, uint32_t bytes)
 {
-	struct source from = {r->seg, 0, 0};
-	uint32_t left = r->total;
+	struct source from = {o->seg, 0, 0};
+	uint32_t left = o->total;
 
 	for (uint32_t at = 0; left && at + 16 <= bytes; at += 16) {
 		uint32_t len = be32_at(w + at), key = be32_at(w + at + 4);
@@ -215,142 +198,168 @@ static int scatter(struct request *r, const uint8_t *w, uint32_t bytes)
 			break;
 		if (len > left)
 			len = left;
-		if (!find(key, be64_at(w + at + 8), len, LOCAL_WRITE, r->peer->pd,
-			  r->peer, &a))
+		if (!find(key, be64_at(w + at + 8), len, LOCAL_WRITE, peer->pd, peer, &a))
 			return SYND_REMOTE_OP;
 		if (stream(&from, a, len, true))
-			return lost(r->peer);
+			return lost(peer);
 		left -= len;
 	}
 	return left ? SYND_REMOTE_INVALID : 0;
 }
 
-static bool receive_posted(const struct vcx_qp *peer)
+bool xfer_take_receive(struct op *o, struct vcx_qp *peer)
 {
-	return peer->rq_cnt &&
-	       (be32toh(mem_read32(peer->pid, peer->rec)) & 0xffff) != peer->rci;
+	if (!peer->rq_cnt ||
+	    (be32toh(mem_read32(peer->pid, peer->rec)) & WQE_INDEX) == peer->rci)
+		return false;
+	o->has_receive = true;
+	o->receive = peer->rci;
+	peer->rci = (peer->rci + 1) & WQE_INDEX;
+	return true;
 }
 
-/* Consume one receive of the peer; a send's bytes go into it, a write's do not. */
-static int consume_receive(struct request *r, uint8_t cqe_opcode)
+int xfer_scatter(struct op *o, struct vcx_qp *peer)
 {
-	struct vcx_qp *peer = r->peer;
 	const uint32_t bytes = 1u << peer->rq_shift;
-	struct vcx_completion c = {.cqe_opcode = cqe_opcode,
-				   .index = (uint16_t)peer->rci,
-				   .bytes = r->total,
-				   .solicited = r->w[11] & SE};
 	uint8_t w[RECV_BYTES_MAX];
-	int err = 0;
 
 	if (bytes > sizeof w ||
 	    mem_read(peer->pid, w,
-		     peer->rq + ((uint64_t)(peer->rci & (peer->rq_cnt - 1))
+		     peer->rq + ((uint64_t)(o->receive & (peer->rq_cnt - 1))
 				 << peer->rq_shift),
 		     bytes))
 		return lost(peer);
-	if (is_send(r->opcode))
-		err = scatter(r, w, bytes);
-	if (err == SYND_RETRY)
-		return err;
-	if (err == SYND_REMOTE_INVALID) {
+	return scatter(o, peer, w, bytes);
+}
+
+void xfer_received(struct op *o, struct vcx_qp *peer, int err, uint64_t stamp)
+{
+	struct vcx_completion c = {.index = (uint16_t)o->receive,
+				   .bytes = o->total,
+				   .stamp = stamp,
+				   .solicited = o->w[11] & SE};
+
+	c.cqe_opcode = o->opcode == OP_WRITE_IMM ? CQE_RESP_WR_IMM
+		       : o->opcode == OP_SEND	 ? CQE_RESP_SEND
+						 : CQE_RESP_SEND_IMM;
+	if (err) {
 		c.cqe_opcode = CQE_RESP_ERR;
-		c.syndrome = SYND_LENGTH;
-	} else if (err) {
-		c.cqe_opcode = CQE_RESP_ERR;
-		c.syndrome = SYND_PROTECTION;
+		c.syndrome = err == SYND_REMOTE_INVALID ? SYND_LENGTH : SYND_PROTECTION;
 	}
-	if (r->opcode == OP_WRITE_IMM || r->opcode == OP_SEND_IMM)
-		memcpy(&c.imm, r->w + 12, 4);
+	if (o->opcode == OP_WRITE_IMM || o->opcode == OP_SEND_IMM)
+		memcpy(&c.imm, o->w + 12, 4);
 	cqe_put(peer->rcq, peer, &c);
-	peer->rci = (peer->rci + 1) & 0xffff;
 	if (err)
 		peer->state = QP_ERR;
-	return err;
 }
 
-static int rdma(struct request *r)
+int xfer_sample(struct op *o)
 {
-	const bool read = r->opcode == OP_READ;
-	const uint32_t need = read ? REMOTE_READ : REMOTE_WRITE;
-	struct source s = {r->seg, 0, 0};
-	struct vcx_addr far;
+	struct source s = {o->seg, 0, 0};
 
-	if (r->total &&
-	    (!(r->peer->access & need) ||
-	     !find(r->rkey, r->raddr, r->total, need, r->peer->pd, r->q, &far)))
-		return SYND_REMOTE_ACCESS;
-	if (r->total && stream(&s, far, r->total, !read))
-		return lost(r->peer);
-	if (read) {
-		vcx_counts.bytes_read += r->total;
+	if (!o->total)
 		return 0;
+	o->data = malloc(o->total);
+	if (!o->data) {
+		LOG(0, "no memory to hold %u bytes on their way", o->total);
+		return SYND_QP_OP;
 	}
-	vcx_counts.bytes_out += r->total;
-	fabric_bytes_in(r->peer->pid, r->total);
-	return r->opcode == OP_WRITE_IMM ? consume_receive(r, CQE_RESP_WR_IMM) : 0;
-}
-
-static int atomic(struct request *r, uint32_t *bytes)
-{
-	struct vcx_addr far;
-	uint64_t old, fresh;
-
-	if (!r->segs || r->seg[0].len < 8)
-		return bad_size(r, "no 8 B for the result");
-	if ((r->raddr & 7) || !(r->peer->access & REMOTE_ATOMIC) ||
-	    !find(r->rkey, r->raddr, 8, REMOTE_ATOMIC, r->peer->pd, r->q, &far))
-		return r->raddr & 7 ? SYND_REMOTE_INVALID : SYND_REMOTE_ACCESS;
-	if (mem_copy(mem_here(&old), far, 8))
-		return lost(r->peer);
-	fresh = r->opcode == OP_FA ? old + r->swap : old == r->compare ? r->swap : old;
-	if (mem_copy(far, mem_here(&fresh), 8) ||
-	    mem_copy(r->seg[0].a, mem_here(&old), 8))
-		return SYND_REMOTE_OP;
-	*bytes = 8;
-	vcx_counts.bytes_out += 8;
-	fabric_bytes_in(r->peer->pid, 8);
+	if (stream(&s, mem_here(o->data), o->total, false))
+		return SYND_PROTECTION;
+	o->seg[0] = (struct seg){mem_here(o->data), o->total};
+	o->segs = 1;
 	return 0;
 }
 
-static int send(struct request *r)
+/* Where the request reaches at the peer. */
+static int far_side(const struct op *o, const struct vcx_qp *peer, struct vcx_addr *far)
 {
-	int err = consume_receive(r, r->opcode == OP_SEND ? CQE_RESP_SEND
-							  : CQE_RESP_SEND_IMM);
+	const bool atom = is_atomic(o->opcode);
+	const uint32_t need = atom		       ? REMOTE_ATOMIC
+			      : o->opcode == OP_READ ? REMOTE_READ
+						       : REMOTE_WRITE;
+	const uint32_t bytes = atom ? 8 : o->total;
 
-	if (!err) {
-		vcx_counts.bytes_out += r->total;
-		fabric_bytes_in(r->peer->pid, r->total);
-	}
-	return err;
+	if (atom && (o->raddr & 7))
+		return SYND_REMOTE_INVALID;
+	if (bytes && (!(peer->access & need) ||
+		      !find(o->rkey, o->raddr, bytes, need, peer->pd, o->q, far)))
+		return SYND_REMOTE_ACCESS;
+	return 0;
 }
 
-int xfer(struct vcx_qp *q, const uint8_t *w, uint32_t ds, uint8_t opcode, uint32_t *bytes)
+int xfer_check(const struct op *o, const struct vcx_qp *peer)
 {
-	struct request r; /* segments are not cleared: segs counts the valid ones */
-	int err;
+	struct vcx_addr far;
 
-	if (opcode == OP_NOP)
-		return 0;
-	if (!is_write(opcode) && !is_send(opcode) && !is_atomic(opcode) &&
-	    opcode != OP_READ) {
-		vcx_violation(VIOLATION_WQE_OPCODE, q->qpn, "opcode 0x%02x", opcode);
-		return SYND_QP_OP;
+	if (is_atomic(o->opcode) && (!o->segs || o->seg[0].len < 8))
+		return bad_size(o, "no 8 B for the result");
+	return is_send(o->opcode) ? 0 : far_side(o, peer, &far);
+}
+
+int xfer_write(struct op *o, struct vcx_qp *peer)
+{
+	struct source s = {o->seg, 0, 0};
+	struct vcx_addr far;
+	int err = far_side(o, peer, &far);
+
+	if (err || !o->total)
+		return err;
+	return stream(&s, far, o->total, true) ? lost(peer) : 0;
+}
+
+void xfer_count(struct op *o, const struct vcx_qp *peer)
+{
+	o->bytes = is_atomic(o->opcode) ? 8 : o->total;
+	if (o->opcode == OP_READ) {
+		vcx_counts.bytes_read += o->bytes;
+		return;
 	}
-	r.q = q;
-	r.w = w;
-	r.opcode = opcode;
-	r.total = r.segs = 0;
-	err = parse(&r, ds);
+	vcx_counts.bytes_out += o->bytes;
+	fabric_bytes_in(peer->pid, o->bytes);
+}
+
+static int atomic(struct op *o, struct vcx_qp *peer, struct vcx_addr far)
+{
+	uint64_t fresh;
+
+	if (mem_copy(mem_here(&o->old), far, 8))
+		return lost(peer);
+	fresh = o->opcode == OP_FA	 ? o->old + o->swap
+		: o->old == o->compare ? o->swap
+					 : o->old;
+	return mem_copy(far, mem_here(&fresh), 8) ? lost(peer) : 0;
+}
+
+int xfer_respond(struct op *o, struct vcx_qp *peer, bool hold)
+{
+	struct source s = {o->seg, 0, 0};
+	struct vcx_addr far;
+	int err = far_side(o, peer, &far);
+
 	if (err)
 		return err;
-	r.peer = peer_of(q);
-	if (!r.peer)
-		return SYND_RETRY;
-	if ((is_send(opcode) || opcode == OP_WRITE_IMM) && !receive_posted(r.peer))
-		return XFER_NOT_READY;
-	*bytes = r.total;
-	if (is_send(opcode))
-		return send(&r);
-	return is_atomic(opcode) ? atomic(&r, bytes) : rdma(&r);
+	if (is_atomic(o->opcode))
+		return atomic(o, peer, far);
+	if (!o->total)
+		return 0;
+	if (!hold)
+		return stream(&s, far, o->total, false) ? lost(peer) : 0;
+	o->data = malloc(o->total);
+	if (!o->data) {
+		LOG(0, "no memory to hold %u bytes on their way", o->total);
+		return SYND_REMOTE_OP;
+	}
+	return mem_copy(mem_here(o->data), far, o->total) ? lost(peer) : 0;
+}
+
+int xfer_take(struct op *o)
+{
+	struct source s = {o->seg, 0, 0};
+
+	if (is_atomic(o->opcode))
+		return mem_copy(o->seg[0].a, mem_here(&o->old), 8) ? SYND_REMOTE_OP : 0;
+	if (!o->data || !o->total)
+		return 0;
+	return stream(&s, mem_here(o->data), o->total, false) ? SYND_PROTECTION : 0;
 }
