@@ -47,7 +47,7 @@ BAD = {
     "two configs": (["quick"], "quick"),
     "unknown option": (["--bogus"], "bogus"),
     "unknown vcx option": (["--vcx", "bogus=1"], "bogus"),
-    "vcx option of later": (["--vcx", "delay.wire_out=5"], "delay"),
+    "vcx option of later": (["--vcx", "adversary=5"], "adversary"),
     "time 0": (["--time", "0"], "time"),
     "negative": (["-k", "seed=-1"], "seed"),
 }

@@ -29,7 +29,8 @@
 #define IDLE_SPINS 200000u /* looks without work before the thread naps: a few ms */
 #define IDLE_PATIENT 2048u /* looks without work, tens of us */
 #define NAP_NS 20000
-#define CLOCK_EVERY 16384u /* looks without work between updates of the clock page: each costs as much as several looks */
+#define CLOCK_EVERY \
+	16384u /* looks without work between updates of the clock page: each costs as much as several looks */
 
 static int bar_fd = -1;
 static _Atomic bool stop, waiting; /* waiting: some queue pair waits for a receiver */

@@ -106,10 +106,10 @@ static void fire(struct op *o, uint64_t due, enum op_stage s, void (*stage)(stru
 		o->at = due; /* the next delay counts from when this one was due */
 	stage(o);
 }
-#define FIRE(s, f)                                             \
-	static void fire_##f(void *arg, uint64_t due)          \
-	{                                                      \
-		fire((struct op *)arg, due, s, f);             \
+#define FIRE(s, f)                                    \
+	static void fire_##f(void *arg, uint64_t due) \
+	{                                             \
+		fire((struct op *)arg, due, s, f);    \
 	}
 FIRE(STAGE_EXEC, stage_exec)
 FIRE(STAGE_WQE, stage_wqe)
@@ -337,7 +337,7 @@ static void stage_wqe(struct op *o)
 	if (!err)
 		err = xfer_parse(o);
 	o->gathers = o->gathers && !xfer_is_read(o->opcode);
-	if (!err && o->gathers && delays())
+	if (!err && o->gathers && (delays() || event_pending()))
 		err = xfer_sample(o);
 	if (err) {
 		fail(o, err, NO_HOP);
@@ -432,7 +432,9 @@ static void stage_visible(struct op *o)
 	struct vcx_qp *peer = peer_of(o);
 	uint64_t data = delay(write ? HOP_REMOTE_WRITE : NO_HOP),
 		 cqe = delay(HOP_CQE_WRITE);
-	int err = !peer ? SYND_RETRY : write ? xfer_write(o, peer) : xfer_scatter(o, peer);
+	int err = !peer	  ? SYND_RETRY
+		  : write ? xfer_write(o, peer)
+			  : xfer_scatter(o, peer);
 
 	moment(o, T_VISIBLE);
 	if (!err)

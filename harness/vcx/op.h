@@ -63,8 +63,10 @@ struct op {
 	struct seg seg[OP_SEGS_MAX];
 	bool has_receive;
 	uint32_t receive; /* index of the receive that it consumes */
-	uint8_t *data;	  /* payload between sampling and delivery; NULL: still where it was */
-	uint64_t stamp, far_stamp; /* device clock when the requester's and the responder's completion were made; 0: when
+	uint8_t *
+		data; /* payload between sampling and delivery; NULL: still where it was */
+	uint64_t stamp,
+		far_stamp; /* device clock when the requester's and the responder's completion were made; 0: when
 				      it is written */
 	uint64_t t[T_MOMENTS];
 	uint8_t w[OP_WQE_BYTES];

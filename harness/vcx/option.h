@@ -36,8 +36,8 @@ struct vcx_option {
 	uint64_t fault
 		[FAULT_KINDS]; /* the Nth WQE (doorbell, for lost-doorbell), 0: never */
 	uint64_t delay_ns[VCX_HOPS];
-	char stats[1024];      /* file, "" none; %p is the process number */
-	char fabric[1024];     /* launcher only: a file that several launchers share */
+	char stats[1024];  /* file, "" none; %p is the process number */
+	char fabric[1024]; /* launcher only: a file that several launchers share */
 };
 extern struct vcx_option vcx_option;
 

@@ -33,8 +33,7 @@ enum vcx_violation { VCX_VIOLATIONS(V) VIOLATION_KINDS };
 
 struct vcx_counts {
 	uint64_t doorbells, wqes, cqes, bytes_out, bytes_read, errors, arms, events,
-		late_notes, steps_by_pollers, blueflames,
-		blueflames_from_ring;
+		late_notes, steps_by_pollers, blueflames, blueflames_from_ring;
 	uint64_t opcode[256], syndrome[256], violation[VIOLATION_KINDS];
 	uint32_t qps_max;
 };

@@ -16,6 +16,6 @@ int uar_free(uint32_t id);
 /* q rings on page q->uar, or no longer does; fabric locked. */
 void uar_list(struct vcx_qp *q, bool listed);
 void uar_each_qp(void (*fn)(struct vcx_qp *)); /* of this process; fabric locked */
-bool uar_look(void);			       /* act on what was rung; true: something was */
-extern uint32_t uar_cq_top;		       /* highest handle of a CQ that this process has made */
+bool uar_look(void);	    /* act on what was rung; true: something was */
+extern uint32_t uar_cq_top; /* highest handle of a CQ that this process has made */
 #endif

@@ -74,8 +74,9 @@ void wqe_fetch(struct vcx_qp *q, struct op *o)
 
 void wqe_sink(struct vcx_qp *q, uint32_t pi)
 {
-	struct vcx_completion c = {
-		.cqe_opcode = CQE_REQ, .wqe_opcode = OP_WRITE, .index = (uint16_t)(pi - 1)};
+	struct vcx_completion c = {.cqe_opcode = CQE_REQ,
+				   .wqe_opcode = OP_WRITE,
+				   .index = (uint16_t)(pi - 1)};
 
 	if (q->ci == pi)
 		return;
@@ -97,7 +98,8 @@ static void flush_sends(struct vcx_qp *q)
 		uint32_t ds = be32_at(w + 4) & 0x3f;
 
 		cqe_put(q->scq, q, &c);
-		q->ci = (q->ci + (ds ? (ds * WQE_DS + WQE_BB - 1) / WQE_BB : 1)) & WQE_INDEX;
+		q->ci = (q->ci + (ds ? (ds * WQE_DS + WQE_BB - 1) / WQE_BB : 1)) &
+			WQE_INDEX;
 	}
 }
 

@@ -264,7 +264,7 @@ int xfer_sample(struct op *o)
 		LOG(0, "no memory to hold %u bytes on their way", o->total);
 		return SYND_QP_OP;
 	}
-	if (stream(&s, mem_here(o->data), o->total, false))
+	if (stream(&s, mem_here(o->data), o->total, true))
 		return SYND_PROTECTION;
 	o->seg[0] = (struct seg){mem_here(o->data), o->total};
 	o->segs = 1;
@@ -275,9 +275,9 @@ int xfer_sample(struct op *o)
 static int far_side(const struct op *o, const struct vcx_qp *peer, struct vcx_addr *far)
 {
 	const bool atom = is_atomic(o->opcode);
-	const uint32_t need = atom		       ? REMOTE_ATOMIC
+	const uint32_t need = atom		     ? REMOTE_ATOMIC
 			      : o->opcode == OP_READ ? REMOTE_READ
-						       : REMOTE_WRITE;
+						     : REMOTE_WRITE;
 	const uint32_t bytes = atom ? 8 : o->total;
 
 	if (atom && (o->raddr & 7))
@@ -325,9 +325,9 @@ static int atomic(struct op *o, struct vcx_qp *peer, struct vcx_addr far)
 
 	if (mem_copy(mem_here(&o->old), far, 8))
 		return lost(peer);
-	fresh = o->opcode == OP_FA	 ? o->old + o->swap
+	fresh = o->opcode == OP_FA     ? o->old + o->swap
 		: o->old == o->compare ? o->swap
-					 : o->old;
+				       : o->old;
 	return mem_copy(far, mem_here(&fresh), 8) ? lost(peer) : 0;
 }
 

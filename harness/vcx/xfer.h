@@ -15,9 +15,11 @@ struct vcx_qp *xfer_peer(const struct vcx_qp *q);
 bool xfer_take_receive(struct op *o, struct vcx_qp *peer);
 /* Copy the payload out of the program's memory: what it writes there from now on is not sent. */
 int xfer_sample(struct op *o);
-int xfer_check(const struct op *o, const struct vcx_qp *peer); /* the responder's rights */
-int xfer_write(struct op *o, struct vcx_qp *peer);	  /* WRITE: the data into its memory */
-int xfer_scatter(struct op *o, struct vcx_qp *peer);	  /* SEND: into the receive's segments */
+int xfer_check(const struct op *o,
+	       const struct vcx_qp *peer);	   /* the responder's rights */
+int xfer_write(struct op *o, struct vcx_qp *peer); /* WRITE: the data into its memory */
+int xfer_scatter(struct op *o,
+		 struct vcx_qp *peer); /* SEND: into the receive's segments */
 /* The responder's completion; err: what scattering said. */
 void xfer_received(struct op *o, struct vcx_qp *peer, int err, uint64_t stamp);
 void xfer_count(struct op *o, const struct vcx_qp *peer); /* bytes */

@@ -54,6 +54,13 @@ def test_by_hand(tmp_path, what):
     assert what != "burst" or stats["wqes"] == 64 * 300
 
 
+@pytest.mark.parametrize("what", ["hops", "order", "blueflame", "clock", "gone"])
+def test_instrument(tmp_path, what):
+    _, stats = passes(tmp_path, [client("t_delay"), what])
+    if what == "blueflame":
+        assert stats["blueflames"] > 0.8 * 200000 * 6 / 7
+
+
 @pytest.mark.parametrize("case", names_of("t_errors"))
 def test_errors(tmp_path, case):
     violation = {"opcode": "wqe-opcode", "overrun": "cq-overrun"}.get(case)
