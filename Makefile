@@ -14,7 +14,7 @@ Q      := $(if $(V),,@)
 # `deps` comes first where it is named, in a make of its own, so that detection sees what it installed.
 CUDA  ?= $(if $(NVCC),1,0)
 MPI   ?= $(if $(shell pkg-config --exists ompi-c 2>/dev/null && echo y),1,0)
-VERBS ?= $(if $(shell pkg-config --exists libibverbs libmlx5 jansson inih 2>/dev/null && echo y),1,0)
+VERBS ?= $(if $(shell pkg-config --exists libibverbs libmlx5 jansson inih lapacke 2>/dev/null && echo y),1,0)
 
 # ---- lists that the fragments add to ----
 PUTSCOPE_C :=   # gcc only, in build/putscope (and libputscope.a for the tests)
@@ -35,7 +35,10 @@ CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) $(SANF) $(if $(filter x86_64,$(shell uname -m)),-mcx16 -msse4.1) $(shell pkg-config --cflags jansson inih 2>/dev/null)
 # Static where the distribution has it: the binary then runs on a GPU machine without these packages.
 static = $(firstword $(wildcard $(addsuffix /lib$(1).a,/usr/lib/$(shell gcc -dumpmachine) /usr/lib64 /usr/lib)) -l$(1))
-LIBS   := $(call static,jansson) $(call static,inih) -libverbs -lmlx5 -ldl -lpthread -lm -lrt
+gcc_static = $(or $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l$(1))
+LAPACK := $(call static,lapacke) $(call static,lapack) $(call static,blas) $(call gcc_static,gfortran) \
+  $(if $(filter x86_64,$(shell uname -m)),$(call gcc_static,quadmath))
+LIBS   := $(call static,jansson) $(call static,inih) $(LAPACK) -libverbs -lmlx5 -ldl -lpthread -lm -lrt
 
 ifeq ($(CUDA),1)
 CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
@@ -57,7 +60,7 @@ ifeq ($(VERBS),1)
 all: $(B)/putscope $(B)/vcx $(B)/libvcx.so $(PLUGIN)
 else
 all:
-	@echo "putscope needs the headers of rdma-core, jansson and inih: run 'make deps' first" >&2; exit 2
+	@echo "putscope needs the headers of rdma-core, jansson, inih and LAPACKE: run 'make deps' first" >&2; exit 2
 endif
 
 # config.h holds facts as 0|1, version.h what git says; both are rewritten only on change.
@@ -120,9 +123,9 @@ clients: $(CLIENT_BIN)
 plots: ## figures of RUN=results/DIR (SVG, PDF and PNG)
 	$(Q)test -n "$(RUN)" || { echo "usage: make plots RUN=results/DIR" >&2; exit 2; }
 	$(Q)$(PYTHON) plot/all.py "$(RUN)"
-DEB := build-essential pkg-config git libibverbs-dev ibverbs-providers ibverbs-utils perftest libjansson-dev libinih-dev \
+DEB := build-essential pkg-config git libibverbs-dev ibverbs-providers ibverbs-utils perftest libjansson-dev libinih-dev liblapacke-dev gfortran \
   libcmocka-dev libopenmpi-dev openmpi-bin python3 python3-pytest python3-matplotlib
-RPM := gcc make pkgconf git rdma-core-devel libibverbs-utils perftest jansson-devel inih-devel libcmocka-devel openmpi-devel \
+RPM := gcc make pkgconf git rdma-core-devel libibverbs-utils perftest jansson-devel inih-devel lapack-devel gcc-gfortran libcmocka-devel openmpi-devel \
   python3 python3-pytest python3-matplotlib
 deps: ## install the Debian/Ubuntu packages (elsewhere: print the dnf names)
 	@if command -v apt-get >/dev/null; then missing=$$(for p in $(DEB); do dpkg-query -Wf '$${Status}\n' $$p 2>/dev/null | grep -q '^install ok installed' || echo $$p; done); \

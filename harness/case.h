@@ -34,7 +34,9 @@ struct case_desc {
 	const char *cq;
 	const char *dbrec;
 	const char *data;	/* host, gpu: where source and destination lie */
-	const char *doorbell;	/* db */
+	const char *opcode;	/* hop experiments: nop, write, write-imm, read */
+	const char *group;	/* hop experiments: base, or the virtual NIC's delays */
+	const char *doorbell;	/* db, bf */
 	const char *completion; /* cqe, counter, flag, cq-event ... */
 	const char *endpoints;	/* loopback, across, nodes */
 	const char *sm;		/* gpu, host-thread */

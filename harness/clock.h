@@ -41,6 +41,19 @@ static inline uint64_t clock_host_ticks(void)
 #error "no tick counter known for this CPU"
 #endif
 }
+/* The same where only stores follow: they leave the CPU in order and after this reading in any case, so that nothing keeps them
+ * from being prepared meanwhile.  A fence behind the reading would hold them back: it made a stamped put 50-170 ns longer. */
+static inline uint64_t clock_host_ticks_before_stores(void)
+{
+#if defined(__x86_64__)
+	uint32_t lo, hi, aux;
+
+	__asm__ volatile("rdtscp" : "=a"(lo), "=d"(hi), "=c"(aux)::"memory");
+	return (uint64_t)hi << 32 | lo;
+#else
+	return clock_host_ticks();
+#endif
+}
 /* Measures rate (against CLOCK_MONOTONIC_RAW for about fit_ms), step, overhead, drift. */
 int clock_fit_host(struct clock_fit *c, unsigned fit_ms);
 /* Step and overhead of any clock from n back-to-back reads in ticks (already measured, GPU ones too). */

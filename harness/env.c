@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "err.h"
+#include "path/hop.h"
 #include "path/put.h"
 #include "rig.h"
 #include "serve.h"
@@ -158,7 +159,7 @@ int env_open(struct env **out, const struct opts *o)
 	OUR_TRY(open_endpoint(e, END_A), err, out);
 	OUR_TRY(open_endpoint(e, END_B), err, out);
 	PTR_TRY(e->staging = malloc(DATA_BYTES), err, out);
-	OUR_TRY(sm_alloc(e->sm, 3 * PUT_OPS_MAX * sizeof *e->stamps, SM_HOST,
+	OUR_TRY(sm_alloc(e->sm, STAMPS_MAX * sizeof *e->stamps, SM_HOST,
 			 (void **)&e->stamps),
 		err, out);
 	OUR_TRY(sm_alloc(e->sm, sizeof *e->result, SM_HOST, (void **)&e->result), err,
@@ -188,6 +189,7 @@ void env_close(struct env *e)
 		return;
 	if (e->ranks.count == 2 && e->ranks.rank == 0 && e->end[END_B].remote)
 		serve_ask(e, &(struct serve_msg){.what = SERVE_END});
+	hop_pairs_close(e);
 	rig_pair_broken(e, true);
 	rig_pair_broken(e, false);
 	for (int i = 0; i < END_COUNT; i++) {
@@ -202,7 +204,7 @@ void env_close(struct env *e)
 		sm_free(e->sm, ep->src, DATA_BYTES, e->data_place);
 		sm_free(e->sm, ep->dst, DATA_BYTES + FLAG_BYTES, e->data_place);
 	}
-	sm_free(e->sm, e->stamps, 3 * PUT_OPS_MAX * sizeof *e->stamps, SM_HOST);
+	sm_free(e->sm, e->stamps, STAMPS_MAX * sizeof *e->stamps, SM_HOST);
 	sm_free(e->sm, e->result, sizeof *e->result, SM_HOST);
 	free(e->staging);
 	nic_close(e->nics[0]);

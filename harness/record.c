@@ -12,6 +12,7 @@
 #include "err.h"
 #include "load.h"
 #include "record.h"
+#include "solve.h"
 #include "stats.h"
 
 #define SAMPLES_HEADER "case_id,metric,size_bytes,batch,seq,warmup,value_ns\n"
@@ -211,6 +212,8 @@ json_t *record_case_json(const struct case_desc *c)
 		{"cq", c->cq},
 		{"dbrec", c->dbrec},
 		{"data", c->data},
+		{"opcode", c->opcode ? c->opcode : ""},
+		{"group", c->group ? c->group : ""},
 		{"doorbell", c->doorbell},
 		{"completion", c->completion},
 		{"endpoints", c->endpoints},
@@ -282,9 +285,10 @@ static void csv_number(FILE *f, double v)
 		fputc(',', f);
 }
 
-static int write_summary(const struct record *r)
+static int write_summary(const struct record *r, json_t *run)
 {
 	struct load *set;
+	json_t *solved;
 	char *text = NULL;
 	size_t n = 0;
 	FILE *f;
@@ -310,6 +314,12 @@ static int write_summary(const struct record *r)
 	fclose(f);
 	err = replace(r, "summary.csv", text, n);
 	free(text);
+	solved = err ? NULL : solve_hops(set);
+	if (solved)
+		json_object_update(run, solved);
+	else if (!err)
+		err = -EIO;
+	json_decref(solved);
 	load_close(set);
 	return err;
 }
@@ -339,7 +349,7 @@ int record_write(struct record *r, const struct case_list *l, json_t *evidence,
 	json_object_set_new(j, "evidence", evidence ? evidence : json_null());
 	err = write_json(r, j);
 	if (!err && summary) {
-		err = write_summary(r);
+		err = write_summary(r, j);
 		json_object_set_new(j, "seals",
 				    json_pack("{s:o*, s:o*}", "samples.csv",
 					      load_seal(r->dir, "samples.csv"),

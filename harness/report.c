@@ -8,7 +8,9 @@
 #include "command.h"
 #include "err.h"
 #include "load.h"
+#include "report_hops.h"
 #include "report_json.h"
+#include "solve.h"
 
 #define USAGE "usage: putscope report DIR [--json] [--methods]"
 
@@ -20,6 +22,12 @@ static const char *str(const json_t *c, const char *key)
 	const char *s = json_string_value(json_object_get(c, key));
 
 	return s ? s : "";
+}
+
+/* Its samples are the waterfall's. */
+static bool is_hop_case(const json_t *c)
+{
+	return *str(c, "opcode") != 0;
 }
 
 static void print_ns(double v, int width)
@@ -82,7 +90,7 @@ static void print_latencies(const struct load *l)
 	{
 		const char *status = str(c, "status");
 
-		for (size_t i = 0; i < l->n; i++)
+		for (size_t i = 0; i < l->n && !is_hop_case(c); i++)
 			if (!strcmp(l->v[i].case_id, str(c, "id")) && l->v[i].n &&
 			    !report_is_component(l->v[i].metric) &&
 			    !is_baseline(l->v[i].metric))
@@ -111,7 +119,7 @@ static const struct load_series *find_equal(const struct load *l, const char *pa
 	{
 		const struct load_series *s;
 
-		if (strcmp(str(c, "path"), path) ||
+		if (is_hop_case(c) || strcmp(str(c, "path"), path) ||
 		    json_integer_value(json_object_get(c, "size_bytes")) != bytes ||
 		    strcmp(str(c, "inline"), inlined) ||
 		    (*str(c, "ordering") && strcmp(str(c, "ordering"), "sys-fence")))
@@ -282,10 +290,12 @@ static void print_methods(const struct load *l)
 int report_print(const char *dir, bool json, bool methods)
 {
 	struct load *l;
+	json_t *solved;
 	int err = load_open(&l, dir, LOAD_READER);
 
 	if (err)
 		return err;
+	solved = json ? NULL : solve_hops(l);
 	if (json) {
 		json_t *j = report_json(l);
 
@@ -294,6 +304,7 @@ int report_print(const char *dir, bool json, bool methods)
 		json_decref(j);
 	} else {
 		print_head(l, dir);
+		report_hops_print(solved, methods);
 		print_side_by_side(l);
 		print_latencies(l);
 		print_components(l);
@@ -301,6 +312,7 @@ int report_print(const char *dir, bool json, bool methods)
 		if (methods)
 			print_methods(l);
 	}
+	json_decref(solved);
 	load_close(l);
 	return 0;
 }

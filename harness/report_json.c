@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report_json.h"
+#include "solve.h"
 
 const char *const component_names[COMPONENT_COUNT] = {
 	"wall", "kernel", "comm", "exposed_comm", "cpu_wait", "unaccounted"};
@@ -32,18 +33,14 @@ bool report_is_component(const char *metric)
 
 static json_t *row(const json_t *c, const char *metric)
 {
-	static const char *const keys[] = {"path",	 "nature",
-					   "size_bytes", "ordering",
-					   "inline",	 "queue",
-					   "cq",	 "dbrec",
-					   "data",	 "doorbell",
-					   "completion", "endpoints",
-					   "sm",	 "qps",
-					   "batch",	 "signalled",
-					   "litmus",	 "oversubscribed",
-					   "rerings",	 "payload_errors",
-					   "violations", "status",
-					   "reason"};
+	static const char *const keys[] = {
+		"path",	      "nature",		"size_bytes", "ordering",
+		"inline",     "queue",		"cq",	      "dbrec",
+		"data",	      "opcode",		"group",      "doorbell",
+		"completion", "endpoints",	"sm",	      "qps",
+		"batch",      "signalled",	"litmus",     "oversubscribed",
+		"rerings",    "payload_errors", "violations", "status",
+		"reason"};
 	json_t *j = json_object();
 
 	json_object_set(j, "case", json_object_get(c, "id"));
@@ -126,17 +123,25 @@ static void add_case(const struct load *l, const json_t *c, json_t *cases,
 json_t *report_json(const struct load *l)
 {
 	json_t *run = json_copy(l->run), *cases = json_array(),
-	       *components = json_array(), *c;
+	       *components = json_array(), *out, *solved, *c;
+	static const char *const solved_keys[] = {"hops", "closure", "additivity",
+						  "slopes", "probe_effect"};
 	size_t k;
 
 	json_array_foreach(json_object_get(l->run, "cases"), k, c)
 		add_case(l, c, cases, components);
 	json_object_del(run, "cases");
 	json_object_del(run, "evidence");
-	return json_pack("{s:s, s:o, s:o, s:[], s:[], s:o, s:O?}", "schema",
-			 "putscope-report", "run", run, "cases", cases, "hops", "closure",
-			 "components", components, "evidence",
-			 json_object_get(l->run, "evidence"));
+	for (unsigned i = 0; i < sizeof solved_keys / sizeof *solved_keys; i++)
+		json_object_del(run, solved_keys[i]); /* they stand beside */
+	out = json_pack("{s:s, s:o, s:o, s:o, s:O?}", "schema", "putscope-report", "run",
+			run, "cases", cases, "components", components, "evidence",
+			json_object_get(l->run, "evidence"));
+	solved = solve_hops(l);
+	if (solved)
+		json_object_update(out, solved);
+	json_decref(solved);
+	return out;
 }
 
 const char *nic_words(const json_t *rank)

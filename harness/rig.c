@@ -31,7 +31,7 @@ static int open_pair(struct env *e, bool by_sm, struct nic_qp *own[END_COUNT])
 		if (e->end[i].remote)
 			continue;
 		OUR_TRY(nic_qp_open(&own[i], e->end[i].nic, by_sm ? e->sm : NULL,
-				    QUEUE_DEPTH),
+				    QUEUE_DEPTH, 0),
 			err, out);
 		nic_qp_addr(own[i], &addr[i]);
 	}

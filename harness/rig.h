@@ -17,6 +17,7 @@
 #define FLAG_BYTES 4096u /* behind the destination: the flag words of big round trips */
 #define PUT_BYTES_MAX (4u << 20) /* largest message */
 #define QUEUE_DEPTH 256u
+#define STAMPS_MAX (8 * PUT_OPS_MAX)
 
 enum end { END_A, END_B, END_COUNT };
 
@@ -41,9 +42,11 @@ struct env {
 	struct nic_qp *sm_qp
 		[END_COUNT]; /* driven by device code; NULL until a gpu case needs it */
 	struct nic_qp *cpu_qp[END_COUNT]; /* posted by ibv_post_send (proxy, host) */
+	struct hop_pair *
+		hops; /* path/hop.c's own queue pairs; NULL until a hop case needs them */
 	uint8_t *
 		staging; /* DATA_BYTES of plain memory: payload is made and checked here */
-	uint64_t *stamps;	   /* SM_HOST, 3 * PUT_OPS_MAX */
+	uint64_t *stamps;	   /* SM_HOST, STAMPS_MAX words */
 	struct dev_result *result; /* SM_HOST */
 	struct clock_fit host_clock, sm_clock, sm_wall;
 	uint64_t next_seq;

@@ -36,7 +36,8 @@ static int answer_pair(struct env *e, struct serve_msg *m)
 	nic_qp_close(own[END_B]);
 	own[END_B] = NULL;
 	/* Rank 1's queue pair only receives: no SM drives it. */
-	OUR_TRY(nic_qp_open(&own[END_B], e->end[END_B].nic, NULL, QUEUE_DEPTH), err, out);
+	OUR_TRY(nic_qp_open(&own[END_B], e->end[END_B].nic, NULL, QUEUE_DEPTH, 0), err,
+		out);
 	OUR_TRY(nic_qp_connect(own[END_B], &peer), err, out);
 	nic_qp_addr(own[END_B], &m->addr);
 out:

@@ -198,14 +198,15 @@ static void resample(const struct sample *s, size_t n, const struct index *x,
 	}
 }
 
-static int bootstrap(struct sample *s, size_t n, uint64_t seed, double *lo, double *hi)
+/* count medians (0: as many as are worth their time) of s, sorted by value; *got says how many.  Freed by the caller. */
+static int bootstrap(struct sample *s, size_t n, uint64_t seed, unsigned count,
+		     double **medians, unsigned *got)
 {
 	uint32_t top = 0, *map, *weight = NULL, *size = NULL;
 	struct index x = {0};
-	double *medians = NULL;
-	unsigned count;
 	int err;
 
+	*medians = NULL;
 	for (size_t i = 0; i < n; i++)
 		top = s[i].batch > top ? s[i].batch : top;
 	map = malloc(((size_t)top + 1) * sizeof *map);
@@ -214,18 +215,15 @@ static int bootstrap(struct sample *s, size_t n, uint64_t seed, double *lo, doub
 	err = make_index(&x, s, n, number_batches(s, n, map, top));
 	if (err)
 		goto out;
-	count = resamples_for(&x);
+	*got = count ? count : resamples_for(&x);
 	weight = calloc(x.batches, sizeof *weight);
 	size = calloc(x.batches, sizeof *size);
-	medians = calloc(count, sizeof *medians);
-	if (!weight || !size || !medians)
+	*medians = calloc(*got, sizeof **medians);
+	if (!weight || !size || !*medians)
 		goto no_memory;
 	for (size_t i = 0; i < n; i++)
 		size[s[i].batch]++;
-	resample(s, n, &x, size, weight, &seed, medians, count);
-	qsort(medians, count, sizeof *medians, by_double);
-	*lo = stats_quantile(medians, count, 0.025);
-	*hi = stats_quantile(medians, count, 0.975);
+	resample(s, n, &x, size, weight, &seed, *medians, *got);
 	goto out;
 no_memory:
 	err = err_say(-ENOMEM, "no memory for the bootstrap of %zu samples", n);
@@ -234,6 +232,54 @@ out:
 	free(map);
 	free(weight);
 	free(size);
+	return err;
+}
+
+static struct sample *sorted_samples(const double *v, const uint32_t *batch, size_t n)
+{
+	struct sample *s = malloc(n * sizeof *s);
+
+	for (size_t i = 0; s && i < n; i++)
+		s[i] = (struct sample){v[i], batch[i]};
+	if (s)
+		qsort(s, n, sizeof *s, by_value);
+	return s;
+}
+
+int stats_bootstrap(const double *v, const uint32_t *batch, size_t n, uint64_t seed,
+		    double *medians, unsigned count)
+{
+	struct sample *s;
+	double *made = NULL;
+	unsigned got = 0;
+	int err;
+
+	if (!n || !count)
+		return err_say(-EINVAL, "no samples to resample");
+	s = sorted_samples(v, batch, n);
+	if (!s)
+		return err_say(-ENOMEM, "no memory to sort %zu samples", n);
+	err = bootstrap(s, n, seed, count, &made, &got);
+	if (!err)
+		memcpy(medians, made, count * sizeof *medians);
+	free(made);
+	free(s);
+	return err;
+}
+
+/* 95 % interval of the median. */
+static int median_interval(struct sample *s, size_t n, uint64_t seed, double *lo,
+			   double *hi)
+{
+	double *medians;
+	unsigned count = 0;
+	int err = bootstrap(s, n, seed, 0, &medians, &count);
+
+	if (!err) {
+		qsort(medians, count, sizeof *medians, by_double);
+		*lo = stats_quantile(medians, count, 0.025);
+		*hi = stats_quantile(medians, count, 0.975);
+	}
 	free(medians);
 	return err;
 }
@@ -248,15 +294,12 @@ int stats_summarise(const double *v, const uint32_t *batch, size_t n, double ste
 	memset(out, 0, sizeof *out);
 	if (!n)
 		return err_say(-EINVAL, "no samples to summarise");
-	s = malloc(n * sizeof *s);
+	s = sorted_samples(v, batch, n);
 	sorted = malloc(n * sizeof *sorted);
 	if (!s || !sorted) {
 		err = err_say(-ENOMEM, "no memory to sort %zu samples", n);
 		goto out;
 	}
-	for (size_t i = 0; i < n; i++)
-		s[i] = (struct sample){v[i], batch[i]};
-	qsort(s, n, sizeof *s, by_value);
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = s[i].v;
 	out->n = n;
@@ -266,7 +309,7 @@ int stats_summarise(const double *v, const uint32_t *batch, size_t n, double ste
 	out->p90 = stats_quantile(sorted, n, 0.9);
 	out->p99 = n >= 100 ? stats_quantile(sorted, n, 0.99) : NAN;
 	out->p99_9 = n >= 1000 * BEYOND_P999 ? stats_quantile(sorted, n, 0.999) : NAN;
-	err = bootstrap(s, n, seed, &out->p50_lo, &out->p50_hi);
+	err = median_interval(s, n, seed, &out->p50_lo, &out->p50_hi);
 	if (out->p50_lo > out->p50 - step)
 		out->p50_lo = out->p50 - step;
 	if (out->p50_hi < out->p50 + step)

@@ -25,4 +25,8 @@ int stats_summarise(const double *v, const uint32_t *batch, size_t n, double ste
 uint64_t stats_rand(uint64_t *state);
 /* Fisher-Yates. */
 void stats_shuffle(uint32_t *v, size_t n, uint64_t *state);
+/* count medians of resampled batches (drawn with replacement; the same seed draws the same batches of every series that has
+ * as many): what an interval of any combination of medians is made of. */
+int stats_bootstrap(const double *v, const uint32_t *batch, size_t n, uint64_t seed,
+		    double *medians, unsigned count);
 #endif

@@ -49,15 +49,35 @@ struct nic_qp {
 	struct nic *nic;
 	struct sm *sm;
 	struct ibv_cq *cq;
+	struct ibv_cq_ex *
+		cq_ex; /* the same, where it tells when completions were made; else NULL */
 	struct ibv_qp *qp;
 	struct nic_queue q;
 	struct nic_cursor *cursor;
 	size_t cursor_bytes;
+	const uint8_t *
+		cqes; /* the CQ's ring as the CPU reads it (driven by device code only) */
 };
-int nic_qp_open(struct nic_qp **qp, struct nic *nic, struct sm *sm, unsigned depth);
+int nic_qp_open(struct nic_qp **qp, struct nic *nic, struct sm *sm, unsigned depth,
+		unsigned receives);
 void nic_qp_close(struct nic_qp *qp);
+/* Post n receives without a buffer, for writes with immediate data (opened with receives, without sm). */
+int nic_qp_receive(struct nic_qp *qp, unsigned n);
+/* Take their completions: when the NIC made each, by its clock. */
+int nic_qp_received(struct nic_qp *qp, unsigned n, uint64_t *stamps);
+/* The NIC clock's stamp of the CQE at ci, of a queue pair that device code drives; false: it is not there yet. */
+bool nic_cqe_stamp(const struct nic_qp *qp, uint32_t ci, uint64_t *stamp);
 void nic_qp_addr(const struct nic_qp *qp, struct nic_addr *a);
 int nic_qp_connect(struct nic_qp *qp, const struct nic_addr *peer);
+
+/* The NIC's free-running clock against the host's ticks: one reading between two ticks, the tightest of some. */
+struct nic_moment {
+	uint64_t nic, host;
+	double bound_ns; /* half the width of the reading */
+};
+/* -EOPNOTSUPP: the device shows no clock. */
+int nic_clock_read(const struct nic *nic, double host_ns_per_tick, struct nic_moment *m);
+double nic_clock_mhz(const struct nic *nic); /* as the device says; 0: it does not */
 
 /* Register [p, p + bytes) for local and remote write, read and atomics. */
 int nic_reg(struct nic *nic, void *p, size_t bytes, struct ibv_mr **mr);

@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "clock.h"
 #include "config.h"
 #include "err.h"
 #include "nic/nic.h"
@@ -14,6 +15,7 @@
 #define RD_ATOMIC 16
 #define ACK_TIMEOUT 14 /* 4.096 us * 2^14 = 67 ms, IBTA 11.2.4.2 */
 #define RETRIES 7
+#define RECEIVE_DEADLINE_NS 1000000000u
 #define RNR_MIN 12 /* 0.64 ms, IBTA table 46 */
 
 /* Take the rings' addresses from libmlx5 and make every page they touch usable by device code. */
@@ -41,6 +43,7 @@ static int map_queues(struct nic_qp *qp)
 	OUR_TRY(sm_map(qp->sm, dc.buf, (size_t)dc.cqe_cnt * dc.cqe_size, false, &p), err,
 		out);
 	q->cq = p;
+	qp->cqes = dc.buf;
 	OUR_TRY(sm_map(qp->sm, (void *)dc.dbrec, 4, false, &p), err, out);
 	q->cq_rec = p;
 	/* The virtual NIC's register page is plain memory; a real one is I/O memory. */
@@ -58,10 +61,35 @@ out:
 	return err;
 }
 
-int nic_qp_open(struct nic_qp **out, struct nic *nic, struct sm *sm, unsigned depth)
+/* With receives: one that tells when the NIC made each completion. */
+static int open_cq(struct nic_qp *qp, unsigned depth, unsigned receives)
 {
-	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
-					.cap = {depth, 1, 1, 1, WQE_INLINE_MAX}};
+	struct ibv_cq_init_attr_ex attr = {.cqe = depth + receives,
+					   .wc_flags =
+						   IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
+					   .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+					   .flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED};
+	struct ibv_cq_ex *cq;
+	int err = 0;
+
+	if (!receives) {
+		PTR_TRY(qp->cq = ibv_create_cq(qp->nic->ctx, (int)depth, NULL, NULL, 0),
+			err, out);
+		return 0;
+	}
+	PTR_TRY(cq = ibv_create_cq_ex(qp->nic->ctx, &attr), err, out);
+	qp->cq_ex = cq;
+	qp->cq = ibv_cq_ex_to_cq(cq);
+out:
+	return err;
+}
+
+int nic_qp_open(struct nic_qp **out, struct nic *nic, struct sm *sm, unsigned depth,
+		unsigned receives)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.cap = {depth, receives ? receives : 1, 1, 1, WQE_INLINE_MAX}};
 	struct nic_qp *qp = NULL;
 	int err = 0;
 
@@ -75,7 +103,7 @@ int nic_qp_open(struct nic_qp **out, struct nic *nic, struct sm *sm, unsigned de
 	qp->nic = nic;
 	qp->sm = sm;
 	qp->cursor_bytes = 4096;
-	PTR_TRY(qp->cq = ibv_create_cq(nic->ctx, (int)depth, NULL, NULL, 0), err, out);
+	OUR_TRY(open_cq(qp, depth, receives), err, out);
 	attr.send_cq = attr.recv_cq = qp->cq;
 	errno = 0;
 	qp->qp = ibv_create_qp(nic->pd, &attr);
@@ -93,6 +121,71 @@ int nic_qp_open(struct nic_qp **out, struct nic *nic, struct sm *sm, unsigned de
 out:
 	nic_qp_close(qp);
 	return err;
+}
+
+int nic_qp_receive(struct nic_qp *qp, unsigned n)
+{
+	struct ibv_recv_wr wr = {0}, *bad;
+
+	for (unsigned i = 0; i < n; i++) {
+		int rc = ibv_post_recv(qp->qp, &wr, &bad);
+
+		if (rc)
+			return err_say(-EIO, "%s: receive %u of %u cannot be posted: %s",
+				       qp->nic->name, i, n, strerror(rc));
+	}
+	return 0;
+}
+
+bool nic_cqe_stamp(const struct nic_qp *qp, uint32_t ci, uint64_t *stamp)
+{
+	const uint8_t *e = qp->cqes + (size_t)(ci & (qp->q.cq_count - 1)) * CQE_BYTES;
+	uint64_t be;
+
+	if (!cqe_look(&qp->q, ci))
+		return false;
+	memcpy(&be, e + CQE_STAMP, sizeof be);
+	*stamp = be64toh(be);
+	return true;
+}
+
+int nic_qp_received(struct nic_qp *qp, unsigned n, uint64_t *stamps)
+{
+	struct ibv_cq_ex *cq = qp->cq_ex;
+	const uint64_t start = clock_monotonic_raw_ns();
+	struct ibv_poll_cq_attr attr = {0};
+	unsigned got = 0;
+	bool open = false;
+	int rc;
+
+	while (got < n) {
+		rc = open ? ibv_next_poll(cq) : ibv_start_poll(cq, &attr);
+		if (rc == ENOENT) {
+			if (open)
+				ibv_end_poll(cq);
+			open = false;
+			if (clock_monotonic_raw_ns() - start > RECEIVE_DEADLINE_NS)
+				return err_say(
+					-ETIMEDOUT,
+					"%s: %u of %u writes with immediate data were announced",
+					qp->nic->name, got, n);
+			sm_yield();
+			continue;
+		}
+		if (rc)
+			return err_say(-EIO, "%s: the CQ cannot be polled: %s",
+				       qp->nic->name, strerror(rc));
+		open = true;
+		if (cq->status != IBV_WC_SUCCESS) {
+			ibv_end_poll(cq);
+			return err_say(-EREMOTEIO, "%s: a receive ended with: %s",
+				       qp->nic->name, ibv_wc_status_str(cq->status));
+		}
+		stamps[got++] = ibv_wc_read_completion_ts(cq);
+	}
+	if (open)
+		ibv_end_poll(cq);
+	return 0;
 }
 
 void nic_qp_close(struct nic_qp *qp)

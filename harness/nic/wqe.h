@@ -17,6 +17,7 @@
 #define WQE_INLINE_MAX \
 	28u /* what ctrl (16) + raddr (16) + header (4) leave in one 64 B block */
 #define CQE_BYTES 64u
+#define CQE_STAMP 48u	   /* be64: the NIC clock when the completion was made */
 #define CQE_TAIL 60u	   /* be16 wqe_counter, signature, op_own */
 #define CQE_OP_INVALID 15u /* MLX5_CQE_INVALID */
 #define CQE_OP_REQ_ERR 13u /* MLX5_CQE_REQ_ERR */

@@ -6,6 +6,7 @@
 #include "nic/wqe.h"
 
 #define PUT_OPS_MAX 512u /* puts of one launch: their stamps stay in 12 KiB of scratch */
+#define HOP_OPS_MAX 256u /* likewise where each put has eight stamps: 16 KiB */
 #define DEV_BASELINE 32u /* back-to-back clock reads of each launch */
 #define RERING_NONE 0u
 
@@ -75,6 +76,7 @@ struct rtt_args {
 	struct nic_queue qa, qb;
 	uint64_t flag_b_raddr,
 		flag_a_raddr; /* the flag words as the NIC names them (big payloads) */
+	uint64_t hold_ticks;  /* rtt_hold: B waits so long before it answers */
 };
 
 /* A proxy's ring seen by its one producer.  Descriptor: two words that both carry the tag, the low 16 bits of the
@@ -127,6 +129,8 @@ extern const struct dev_kernel put_kernels_host[ORDER_COUNT][2][2],
 	put_kernels_cuda[ORDER_COUNT][2][2];
 extern const struct dev_kernel rtt_kernels_host[ORDER_COUNT][RTT_KINDS],
 	rtt_kernels_cuda[ORDER_COUNT][RTT_KINDS];
+extern const struct dev_kernel rtt_hold_kernel_host,
+	rtt_hold_kernel_cuda; /* 8 B inline; stamps: [3 * ops] request, reply seen, ticks held */
 extern const struct dev_kernel proxy_kernels_host[PROXY_ORDERS][2],
 	proxy_kernels_cuda[PROXY_ORDERS][2]; /* [order][stamped] */
 extern const struct dev_kernel proxy_rtt_kernels_host[2],

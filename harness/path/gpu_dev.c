@@ -241,6 +241,64 @@ DEV void rtt_loop(const struct rtt_args *a, int order, int kind)
 	dev_result_close(&r, a->l.result, i, 2, t, a->l.stamps, baseline);
 }
 
+/* A round trip whose responder waits a known time before it answers: does the clock measure what was inserted? */
+DEV uint32_t hold_round(const struct rtt_args *a, struct put_state *sa,
+			struct put_state *sb, const uint64_t *d, uint64_t off,
+			uint64_t *t)
+{
+	const struct wqe_put pa = {0, a->l.s.raddr + off, 0, a->l.s.rkey, 8};
+	const struct wqe_put pb = {0, a->r.s.raddr + off, 0, a->r.s.rkey, 8};
+	uint64_t from, now;
+	uint32_t status;
+
+	t[0] = dev_clock();
+	rtt_post(&a->qa, sa, &pa, 0, d, ORDER_SYS_FENCE, RTT_INLINE);
+	status = dev_wait_flag(a->r.flag_b + off, d[0], ~0ull, a->l.deadline_ticks);
+	if (status != DEV_OK)
+		return status;
+	from = dev_clock();
+	while ((now = dev_clock()) - from < a->hold_ticks)
+		;
+	rtt_post(&a->qb, sb, &pb, 0, d, ORDER_SYS_FENCE, RTT_INLINE);
+	status = dev_wait_flag(a->r.flag_a + off, d[0], ~0ull, a->l.deadline_ticks);
+	t[1] = dev_clock();
+	t[2] = now - from;
+	return status;
+}
+
+DEV void hold_loop(const struct rtt_args *a)
+{
+	DEV_SCRATCH(uint64_t, t, 3 * PUT_OPS_MAX);
+	DEV_SCRATCH(uint64_t, baseline, DEV_BASELINE);
+	struct put_state sa = state_load(a->qa.cursor), sb = state_load(a->qb.cursor);
+	struct dev_result r;
+	uint64_t d[4];
+	uint32_t i;
+
+	dev_result_open(&r);
+	dev_timer_baseline(baseline, DEV_BASELINE);
+	for (i = 0; i < a->l.ops; i++) {
+		payload_words(d, a->l.seq0 + i, 1);
+		r.status = hold_round(a, &sa, &sb, d,
+				      (uint64_t)(i % a->l.s.count) * a->l.s.stride,
+				      &t[3 * i]);
+		if (r.status == DEV_OK)
+			r.status = rtt_reap(&a->qa, &sa, a->l.deadline_ticks, &r,
+					    RTT_INLINE);
+		if (r.status == DEV_OK)
+			r.status = rtt_reap(&a->qb, &sb, a->l.deadline_ticks, &r,
+					    RTT_INLINE);
+		if (r.status != DEV_OK)
+			break;
+	}
+	state_store(a->qa.cursor, &sa);
+	state_store(a->qb.cursor, &sb);
+	dev_result_close(&r, a->l.result, i, 3, t, a->l.stamps, baseline);
+}
+DEV_KERNEL(rtt_hold, struct rtt_args, hold_loop(a))
+DEV_C const struct dev_kernel DEV_NAME(rtt_hold_kernel) = DEV_ENTRY(rtt_hold,
+								    struct rtt_args);
+
 /* Each variant is a kernel of its own: it holds only its own fences and no option test. */
 #define PUT_KERNELS(n, order)                                                           \
 	DEV_KERNEL(put_##n##_pointer_plain, struct put_args, put_loop(a, order, 0, 0))  \

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "err.h"
+#include "path/launch.h"
 #include "path/put.h"
 
 #define DEADLINE_NS 1.5e9 /* of one put, beside 10 ns a byte */
@@ -128,66 +129,24 @@ int put_launch(struct put *p, bool by_sm, const struct dev_kernel *k, const void
 	       double *wall_ns)
 {
 	struct env *e = p->env;
-	uint64_t t0, t1;
 	int err;
 
-	memset(e->result, 0xff, sizeof *e->result);
-	t0 = clock_host_ticks();
-	err = sm_launch(e->sm, k, args);
-	if (!err)
-		err = sm_sync(e->sm);
-	t1 = clock_host_ticks();
+	err = launch_kernel(e, k, args, wall_ns);
 	if (err)
 		return err;
-	*wall_ns = clock_ns(&e->host_clock, t1 - t0);
 	err = launch_outcome(p);
 	if (err)
 		rig_pair_broken(e, by_sm);
 	return err && err != -EAGAIN ? err : put_check(p);
 }
 
-/* The SM clock's rate during this very launch, from the clock that all SMs share: an SM clock moves with load. */
-static struct clock_fit launch_clock(const struct env *e)
-{
-	const struct dev_result *r = e->result;
-	struct clock_fit c = e->sm_clock;
-	double wall = clock_ns(&e->sm_wall, r->exit_wall - r->entry_wall);
-
-	if (sm_is_gpu(e->sm) && wall > 1000.0 * e->sm_wall.step_ns)
-		c.ns_per_tick = wall / (double)(r->exit - r->entry);
-	return c;
-}
-
-static int by_ticks(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* What reading the clock costs in this very kernel: the median of its baseline, taken once, from the case's first launch
- * (warm-up), then subtracted from every sample of the case. */
+/* Taken once, from the case's first launch (warm-up), then subtracted from every sample of the case. */
 static void settle_overhead(struct put *p, const struct clock_fit *c)
 {
-	uint64_t sorted[DEV_BASELINE];
-
 	if (p->overhead_known)
 		return;
-	memcpy(sorted, p->env->result->baseline, sizeof sorted);
-	qsort(sorted, DEV_BASELINE, sizeof *sorted, by_ticks);
-	p->c->timer_overhead_ns = clock_ns(c, sorted[DEV_BASELINE / 2]);
+	p->c->timer_overhead_ns = launch_overhead_ns(p->env, c);
 	p->overhead_known = true;
-}
-
-static int timer_series(const struct env *e, struct batch *b, const struct clock_fit *c)
-{
-	double *v = batch_series(b, "timer", DEV_BASELINE);
-
-	if (!v)
-		return err_say(-ENOMEM, "no memory for samples");
-	for (unsigned i = 0; i < DEV_BASELINE; i++)
-		v[i] = clock_ns(c, e->result->baseline[i]);
-	return 0;
 }
 
 int put_components(struct batch *b, const struct put_components *c)
@@ -263,7 +222,7 @@ int put_samples(struct put *p, struct batch *b, bool stamped, double wall_ns)
 	}
 	if (!stamped)
 		return 0;
-	err = timer_series(p->env, b, &c);
+	err = launch_timer_series(p->env, b, &c);
 	return err ? err : launch_components(p, b, &c, wall_ns);
 }
 
@@ -278,7 +237,7 @@ int put_rtt_samples(struct put *p, struct batch *b)
 	settle_overhead(p, &c);
 	for (uint32_t i = 0; i < p->slots.ops; i++)
 		v[i] = clock_ns(&c, t[2 * i + 1] - t[2 * i]) - p->c->timer_overhead_ns;
-	return timer_series(p->env, b, &c);
+	return launch_timer_series(p->env, b, &c);
 }
 
 /* ---- the bench's entry points ---- */

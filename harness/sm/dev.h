@@ -26,14 +26,22 @@
 		const type *a = &args;                 \
 		body;                                  \
 	}
-#define DEV_ENTRY(kernel, type)                                         \
-	{                                                               \
-#kernel, sizeof(type), NULL, (const void *)kernel##_gpu \
+#define DEV_ENTRY_THREADS(kernel, type, threads)                                 \
+	{                                                                        \
+#kernel, sizeof(type), NULL, (const void *)kernel##_gpu, threads \
 	}
+#define DEV_WARPS 1 /* a second warp can run beside the first */
+#define DEV_LANE threadIdx.x
+#define DEV_SYNC() __syncthreads()
 
 DEV uint64_t dev_clock(void)
 {
 	return (uint64_t)clock64();
+}
+/* The same where only stores follow. */
+DEV uint64_t dev_clock_before_stores(void)
+{
+	return dev_clock();
 }
 /* A clock that the whole GPU shares; it steps (32 ns on an H200). */
 DEV uint64_t dev_wall(void)
@@ -150,14 +158,23 @@ DEV void dev_give_way(void)
 		const type *a = args;                 \
 		body;                                 \
 	}
-#define DEV_ENTRY(kernel, type)                              \
-	{                                                    \
-#kernel, sizeof(type), kernel##_thread, NULL \
+#define DEV_ENTRY_THREADS(kernel, type, threads)                      \
+	{                                                             \
+#kernel, sizeof(type), kernel##_thread, NULL, threads \
 	}
+#define DEV_WARPS 0
+#define DEV_LANE 0
+#define DEV_SYNC() \
+	do {       \
+	} while (0)
 
 DEV uint64_t dev_clock(void)
 {
 	return clock_host_ticks();
+}
+DEV uint64_t dev_clock_before_stores(void)
+{
+	return clock_host_ticks_before_stores();
 }
 DEV uint64_t dev_wall(void)
 {
@@ -261,6 +278,9 @@ DEV void dev_give_way(void)
 	sm_yield();
 }
 #endif
+
+#define DEV_WARP 32 /* threads of a warp */
+#define DEV_ENTRY(kernel, type) DEV_ENTRY_THREADS(kernel, type, 1)
 
 /* Back-to-back clock reads: the empty baseline of every window timed in this launch. */
 DEV void dev_timer_baseline(uint64_t *ticks, unsigned n)

@@ -22,6 +22,7 @@ struct dev_kernel {
 	size_t args_bytes;
 	void (*thread)(const void *args);
 	const void *gpu;
+	unsigned threads; /* of the one block on a GPU; a host thread plays them all */
 };
 
 /* Where memory lies.  SM_HOST is pinned and mapped: CPU, GPU and NIC see it.  SM_GPU falls back nowhere: on a

@@ -100,6 +100,11 @@ bool event_pending(void)
 	return atomic_load_explicit(&n, memory_order_relaxed) != 0;
 }
 
+bool event_due(void)
+{
+	return event_pending() && heap[0].due <= event_now();
+}
+
 static struct event pop(void)
 {
 	struct event top = heap[0];

@@ -16,5 +16,7 @@ void event_calibrate(void);
 /* Call fn(arg, due) when `due` has come; those of one due time in the order of their making.  Fabric locked. */
 void event_at(uint64_t due, void (*fn)(void *arg, uint64_t due), void *arg);
 bool event_pending(void); /* needs no lock */
-bool event_run(void);	  /* run what is due; fabric locked; true when something ran */
+bool event_due(
+	void); /* is something due?  Needs no lock: asked by whoever runs the NIC */
+bool event_run(void); /* run what is due; fabric locked; true when something ran */
 #endif

@@ -110,18 +110,25 @@ static void look_again(void)
 	fabric_unlock();
 }
 
+bool nic_events(void)
+{
+	bool ran;
+
+	if (!event_due())
+		return false;
+	fabric_lock();
+	ran = event_run();
+	fabric_unlock();
+	return ran;
+}
+
 static bool step(void)
 {
 	bool found = uar_look();
 
 	if (atomic_load_explicit(&waiting, memory_order_relaxed))
 		look_again();
-	if (event_pending()) {
-		fabric_lock();
-		found |= event_run();
-		fabric_unlock();
-	}
-	return found;
+	return found | nic_events();
 }
 
 int vcx_step(void)

@@ -15,5 +15,6 @@ int nic_open(
 void nic_stop(void);
 /* Fabric locked.  Run q's send queue, which a doorbell (r) or nobody announced. */
 void nic_run(struct vcx_qp *q, const struct ring *r);
+bool nic_events(void);		 /* run what is due; fabric not locked */
 void nic_wait(struct vcx_qp *q); /* q is to be looked at again without a doorbell */
 #endif

@@ -143,8 +143,6 @@ static void enter(struct op *o, enum op_stage s, uint64_t ticks)
 	uint64_t due;
 
 	if (!ticks && !q->pending[s]) {
-		if (delays())
-			o->at = event_now();
 		stages[s].now(o);
 		return;
 	}
@@ -156,9 +154,14 @@ static void enter(struct op *o, enum op_stage s, uint64_t ticks)
 	event_at(due, stages[s].later, o);
 }
 
+/* What the software needs is hidden in a hop that waits, and counts in one that does not. */
 static void go(struct op *o, enum op_stage s, int hop)
 {
-	enter(o, s, delay(hop));
+	uint64_t ticks = delay(hop);
+
+	if (hop != NO_HOP && !ticks && delays())
+		o->at = event_now();
+	enter(o, s, ticks);
 }
 
 static void fail(struct op *o, int syndrome, int hop)

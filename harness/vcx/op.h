@@ -72,10 +72,10 @@ struct op {
 	uint8_t w[OP_WQE_BYTES];
 };
 
-/* A doorbell's own: when it was seen and acted upon, and the entry that came with it. */
+/* A doorbell's own: when it was seen in the register and acted upon (stamps), when it was due (0: at once), and the entry that
+ * came with it. */
 struct ring {
-	uint64_t seen, acted;
-	bool due; /* acted is a due time */
+	uint64_t seen, acted, due;
 	const uint8_t *bf;
 };
 

@@ -36,7 +36,8 @@
 #define WORDS (WQE_BB / 8)
 #define HALVES 4u /* of one page */
 #define HALF_BYTES (UAR_BFREG_BYTES / 2)
-#define BF_LOOKS 200u /* for the rest of a WQE whose first word has come */
+#define BF_LOOKS \
+	8u /* for the rest of a WQE whose first word has come: each plain doorbell pays them too */
 
 struct half {
 	bool unsure; /* words may still arrive, or have arrived and were not taken */
@@ -211,6 +212,11 @@ static void run_others(const struct page *p, const struct vcx_qp *but)
 	}
 }
 
+static bool delays(void)
+{
+	return atomic_load_explicit(&fab->control.delays, memory_order_relaxed);
+}
+
 /* A doorbell between register and effect. */
 struct rung {
 	uint32_t u;
@@ -255,11 +261,10 @@ static void doorbell(struct rung *d)
 	vcx_counts.blueflames += d->has_bf;
 	if (lost_by_fault())
 		return;
-	wait = atomic_load_explicit(&fab->control.delays, memory_order_relaxed)
-		       ? fab->control.delay_ns[HOP_DOORBELL_FLIGHT] +
-				 fab->control.extra_ns[HOP_DOORBELL_FLIGHT]
-		       : 0;
-	due = wait ? event_now() + event_ticks(wait) : 0;
+	wait = delays() ? fab->control.delay_ns[HOP_DOORBELL_FLIGHT] +
+				  fab->control.extra_ns[HOP_DOORBELL_FLIGHT]
+			: 0;
+	due = wait ? d->seen + event_ticks(wait) : 0;
 	if (last_due > due && event_pending() && last_due > event_now())
 		due = last_due; /* a delay was just made shorter: order stays */
 	kept = due ? malloc(sizeof *kept) : NULL;
@@ -376,7 +381,7 @@ static bool look_at_half(uint32_t u, unsigned half)
 		return false;
 	d.u = u;
 	d.v = be64toh(bf[0]);
-	d.seen = stamp_on() ? event_now() : 0;
+	d.seen = stamp_on() || delays() ? event_now() : 0;
 	d.has_bf = false;
 	fabric_lock();
 	if (p->n == 1 && (p->bf || atomic_load(&w[1]) != poison[1]))
@@ -395,8 +400,9 @@ static bool look_at(uint32_t u)
 	bool found = false;
 	uint64_t v;
 
+	/* What is due is due between two looks too: else it would come late by up to a whole round. */
 	for (unsigned half = 0; half < HALVES; half++)
-		found |= look_at_half(u, half);
+		found |= nic_events() | look_at_half(u, half);
 	if (take(arm_word, 0, &v)) {
 		arm(be64toh(v));
 		found = true;

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * hop.h: run the experiments that take a put apart: stamps at each of the SM's steps, a plain run beside it.
+ */
+#ifndef PUTSCOPE_HOP_H
+#define PUTSCOPE_HOP_H
+#include "case.h"
+#include "hop_model.h"
+#include "rig.h"
+
+/* Append the case of an experiment; group "base", or the delays of a virtual NIC, "HOP=NS+HOP=NS". */
+int hop_case_add(struct case_list *l, const struct env *env, const char *bench,
+		 const struct hop_exp *x, const char *group, uint64_t bytes);
+/* Round trips whose responder waits hold_ns; and k WQEs behind one doorbell. */
+int hop_hold_add(struct case_list *l, const struct env *env, const char *bench,
+		 uint64_t hold_ns);
+int hop_gap_add(struct case_list *l, const struct env *env, const char *bench);
+
+/* struct bench's open, batch, close. */
+int hop_open(struct env *env, struct case_desc *c, void **state);
+int hop_batch(void *state, struct batch *b);
+void hop_close(void *state);
+
+/* Queue pairs of both kinds of endpoints; closed with the env. */
+struct hop_pair *hop_pair(struct env *e, bool across); /* NULL with the sentence */
+void hop_pair_broken(struct env *e, bool across);
+void hop_pairs_close(struct env *e);
+
+/* A group's delays: "base" or "HOP=NS[+HOP=NS]..."; -EINVAL with the sentence. */
+int hop_group_parse(const char *group, uint64_t ns[NIC_HOPS]);
+#endif
