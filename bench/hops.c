@@ -18,7 +18,7 @@
 #include "path/hop.h"
 
 #define GROUPS_MAX 40
-#define GROUP_CHARS 120
+#define GROUP_CHARS 180
 
 /* The groups' names outlive the list of cases. */
 static char groups[GROUPS_MAX][GROUP_CHARS];
@@ -106,6 +106,7 @@ const struct bench bench_hops = {
 		"one put taken apart: every hop with its interval, closing on the whole",
 	.uses = "sizes ops vcx_base vcx_delays",
 	.needs_env = true,
+	.together = true,
 	.cases = hops_cases,
 	.open = hop_open,
 	.batch = hop_batch,

@@ -22,9 +22,10 @@ enum case_status { CASE_OK, CASE_WAIVED, CASE_FAILED, CASE_INCOMPLETE };
 const char *
 case_status_name(enum case_status s); /* "ok", "waived", "failed", "incomplete" */
 
+#define CASE_ID_CHARS 256
 /* All the semantics of a case.  Strings are static or owned by the case list; "" or 0 = does not apply. */
 struct case_desc {
-	char id[96]; /* BENCH/PATH/...: unique in a run, the spelling used everywhere */
+	char id[CASE_ID_CHARS]; /* BENCH/PATH/...: unique in a run, the spelling used everywhere */
 	const char *bench;
 	const char *path; /* gpu, proxy, host, none */
 	uint64_t size_bytes;
@@ -87,6 +88,7 @@ struct bench {
 	const char *question; /* one line for `list` */
 	const char *uses;     /* option keys it reads, separated by spaces */
 	bool needs_env;	      /* false: no NIC and no SM is opened for it */
+	bool together;	      /* its cases are compared with each other: none ends before all may */
 	/* List the cases for these options; cases that cannot run here are CASE_WAIVED with the reason. */
 	int (*cases)(const struct opts *o, const struct env *env, struct case_list *out);
 	/* Make ready; *state is handed to batch and close.  -errno fails this case only. */

@@ -31,6 +31,7 @@ struct work {
 	uint32_t index;		/* of the next batch, warm-up included */
 	uint32_t counted;	/* batches that hold samples of the main metric */
 	bool open, done;
+	bool ready; /* narrow enough: ends at once, or with the others of its bench */
 };
 
 struct engine {
@@ -153,8 +154,11 @@ static int one_batch(struct engine *e, struct work *w)
 		err = record_batch(e->r, w->c, &b);
 		if (!err && !b.warmup)
 			err = keep(w, &b);
-		if (!err && !b.warmup && converged(e, w))
-			finish(e, w, CASE_OK, NULL);
+		if (!err && !b.warmup && (w->ready || converged(e, w))) {
+			w->ready = true;
+			if (!w->bench->together)
+				finish(e, w, CASE_OK, NULL);
+		}
 	}
 	batch_reset(&b);
 	return err;
@@ -188,6 +192,28 @@ static bool must_hurry(const struct engine *e)
 	return false;
 }
 
+static bool all_ready(const struct engine *e, const struct bench *b)
+{
+	for (size_t i = 0; i < e->n; i++)
+		if (e->w[i].bench == b && !e->w[i].done && !e->w[i].ready)
+			return false;
+	return true;
+}
+
+/* Cases that are compared with each other met the same rounds. */
+static void finish_together(struct engine *e)
+{
+	for (size_t i = 0; i < e->n; i++) {
+		const struct bench *b = e->w[i].bench;
+
+		if (e->w[i].done || !b->together || !all_ready(e, b))
+			continue;
+		for (size_t k = i; k < e->n; k++)
+			if (e->w[k].bench == b && !e->w[k].done)
+				finish(e, &e->w[k], CASE_OK, NULL);
+	}
+}
+
 /* One round: a batch of each live case, in an order drawn anew. */
 static int one_round(struct engine *e, uint32_t *order, uint64_t *rng)
 {
@@ -207,6 +233,7 @@ static int one_round(struct engine *e, uint32_t *order, uint64_t *rng)
 		if (err)
 			return err;
 	}
+	finish_together(e);
 	if (!e->changed)
 		return 0;
 	e->changed =

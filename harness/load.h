@@ -6,10 +6,11 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "case.h"
 #include "stats.h"
 
 struct load_series {
-	char case_id[96], metric[48];
+	char case_id[CASE_ID_CHARS], metric[48];
 	uint64_t size_bytes;
 	double *v; /* without warm-up */
 	uint32_t *batch;

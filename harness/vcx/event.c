@@ -102,7 +102,8 @@ bool event_pending(void)
 
 bool event_due(void)
 {
-	return event_pending() && heap[0].due <= event_now();
+	/* No fence behind this reading: it is one of many looks, and the next one comes soon. */
+	return event_pending() && heap[0].due <= clock_host_ticks_before_stores();
 }
 
 static struct event pop(void)

@@ -400,9 +400,8 @@ static bool look_at(uint32_t u)
 	bool found = false;
 	uint64_t v;
 
-	/* What is due is due between two looks too: else it would come late by up to a whole round. */
 	for (unsigned half = 0; half < HALVES; half++)
-		found |= nic_events() | look_at_half(u, half);
+		found |= look_at_half(u, half);
 	if (take(arm_word, 0, &v)) {
 		arm(be64toh(v));
 		found = true;
@@ -416,7 +415,8 @@ bool uar_look(void)
 
 	for (uint32_t i = 0; i < atomic_load_explicit(&active_n, memory_order_relaxed);
 	     i++)
-		found |= look_at(active[i]);
+		/* What is due is due between two looks too: else it would come late by up to a whole round. */
+		found |= nic_events() | look_at(active[i]);
 	return found;
 }
 
