@@ -55,6 +55,22 @@ static bool wanted(const struct hop_exp *x, bool first)
 			 !strcmp(x->doorbell, "db") && !strcmp(x->end, "cqe"));
 }
 
+/* Round trips without and with a wait at the responder, and the pace behind one doorbell. */
+static int add_beside(const struct opts *o, const struct env *env, struct case_list *out)
+{
+	static uint64_t holds[OPT_LIST_MAX + 1]; /* the first is 0: no wait */
+	const struct opt_sizes *s = opts_sizes(o, "holds");
+	const char *ends = env ? rig_endpoints(env) : "across";
+	int err;
+
+	for (size_t i = 0; i < s->n && i < OPT_LIST_MAX; i++)
+		holds[i + 1] = s->v[i];
+	err = hop_beside_add(out, env, "hops", "gap", ends, NULL);
+	for (size_t i = 0; i <= s->n && !err; i++)
+		err = hop_beside_add(out, env, "hops", "rtt", ends, &holds[i]);
+	return err;
+}
+
 static int check(const struct opts *o)
 {
 	const struct opt_sizes *s = opts_sizes(o, "sizes");
@@ -97,18 +113,61 @@ static int hops_cases(const struct opts *o, const struct env *env, struct case_l
 				err = hop_case_add(out, env, "hops", x, groups[g],
 						   sizes->v[s]);
 			}
-	return err;
+	return err ? err : add_beside(o, env, out);
+}
+
+static const struct hop_ops *ops_of(const struct case_desc *c)
+{
+	return c->opcode ? &hop_ops : &hop_beside_ops;
+}
+
+struct state {
+	const struct hop_ops *ops;
+	void *own;
+};
+
+static int hops_open(struct env *env, struct case_desc *c, void **out)
+{
+	struct state *s = calloc(1, sizeof *s);
+	int err;
+
+	*out = NULL;
+	if (!s)
+		return err_say(-ENOMEM, "no memory for case %s", c->id);
+	s->ops = ops_of(c);
+	err = s->ops->open(env, c, &s->own);
+	if (err) {
+		free(s);
+		return err;
+	}
+	*out = s;
+	return 0;
+}
+
+static int hops_batch(void *state, struct batch *b)
+{
+	struct state *s = state;
+
+	return s->ops->batch(s->own, b);
+}
+
+static void hops_close(void *state)
+{
+	struct state *s = state;
+
+	s->ops->close(s->own);
+	free(s);
 }
 
 const struct bench bench_hops = {
 	.name = "hops",
 	.question =
 		"one put taken apart: every hop with its interval, closing on the whole",
-	.uses = "sizes ops vcx_base vcx_delays",
+	.uses = "sizes ops vcx_base vcx_delays holds",
 	.needs_env = true,
 	.together = true,
 	.cases = hops_cases,
-	.open = hop_open,
-	.batch = hop_batch,
-	.close = hop_close,
+	.open = hops_open,
+	.batch = hops_batch,
+	.close = hops_close,
 };

@@ -241,10 +241,11 @@ DEV void rtt_loop(const struct rtt_args *a, int order, int kind)
 	dev_result_close(&r, a->l.result, i, 2, t, a->l.stamps, baseline);
 }
 
-/* A round trip whose responder waits a known time before it answers: does the clock measure what was inserted? */
+/* A round trip whose responder waits a known time before it answers: does the clock measure what was inserted?  It answers when
+ * the request is complete, so that its answer meets an idle NIC whether it waits or not. */
 DEV uint32_t hold_round(const struct rtt_args *a, struct put_state *sa,
 			struct put_state *sb, const uint64_t *d, uint64_t off,
-			uint64_t *t)
+			uint64_t *t, struct dev_result *r)
 {
 	const struct wqe_put pa = {0, a->l.s.raddr + off, 0, a->l.s.rkey, 8};
 	const struct wqe_put pb = {0, a->r.s.raddr + off, 0, a->r.s.rkey, 8};
@@ -254,6 +255,8 @@ DEV uint32_t hold_round(const struct rtt_args *a, struct put_state *sa,
 	t[0] = dev_clock();
 	rtt_post(&a->qa, sa, &pa, 0, d, ORDER_SYS_FENCE, RTT_INLINE);
 	status = dev_wait_flag(a->r.flag_b + off, d[0], ~0ull, a->l.deadline_ticks);
+	if (status == DEV_OK)
+		status = rtt_reap(&a->qa, sa, a->l.deadline_ticks, r, RTT_INLINE);
 	if (status != DEV_OK)
 		return status;
 	from = dev_clock();
@@ -281,10 +284,7 @@ DEV void hold_loop(const struct rtt_args *a)
 		payload_words(d, a->l.seq0 + i, 1);
 		r.status = hold_round(a, &sa, &sb, d,
 				      (uint64_t)(i % a->l.s.count) * a->l.s.stride,
-				      &t[3 * i]);
-		if (r.status == DEV_OK)
-			r.status = rtt_reap(&a->qa, &sa, a->l.deadline_ticks, &r,
-					    RTT_INLINE);
+				      &t[3 * i], &r);
 		if (r.status == DEV_OK)
 			r.status = rtt_reap(&a->qb, &sb, a->l.deadline_ticks, &r,
 					    RTT_INLINE);

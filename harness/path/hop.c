@@ -15,8 +15,8 @@
 #define DEADLINE_NS 1.5e9 /* of one put, beside 10 ns a byte */
 #define DEADLINE_NS_PER_BYTE 10.0
 #define ARRIVE_NS 200000000u /* until bytes that do not arrive count as wrong */
-#define GAP_NS 1000.0	 /* puts start so much later than they could, at most */
-#define IMM_OPS_MAX 128u /* receives posted at once */
+#define GAP_NS 1000.0	     /* puts start so much later than they could, at most */
+#define IMM_OPS_MAX 128u     /* receives posted at once */
 
 #pragma weak hop_kernels_cuda
 
@@ -58,7 +58,7 @@ static int find_kernel(const struct hop_exp *x)
 	return -1;
 }
 
-int hop_open(struct env *env, struct case_desc *c, void **state)
+static int hop_open(struct env *env, struct case_desc *c, void **state)
 {
 	struct hop *h = calloc(1, sizeof *h);
 	uint32_t slots, ops = (uint32_t)opts_int(env->opts, "ops");
@@ -97,11 +97,6 @@ int hop_open(struct env *env, struct case_desc *c, void **state)
 	c->timer_overhead_ns = env->sm_clock.overhead_ns;
 	*state = h;
 	return 0;
-}
-
-void hop_close(void *state)
-{
-	free(state);
 }
 
 /* ---- one launch ---- */
@@ -409,7 +404,7 @@ out:
 	return err;
 }
 
-int hop_batch(void *state, struct batch *b)
+static int hop_batch(void *state, struct batch *b)
 {
 	struct hop *h = state;
 	int err = 0;
@@ -423,6 +418,8 @@ int hop_batch(void *state, struct batch *b)
 		err = launch(h, b, (enum hop_form)((b->index + i) % HOP_FORMS));
 	return err;
 }
+
+const struct hop_ops hop_ops = {hop_open, hop_batch, free};
 
 /* ---- cases ---- */
 int hop_group_parse(const char *group, uint64_t ns[NIC_HOPS])
@@ -460,7 +457,7 @@ static void waive(struct case_desc *c, const char *reason)
 	snprintf(c->reason, sizeof c->reason, "%s", reason);
 }
 
-static void place(struct case_desc *c, const struct env *e, const struct hop_exp *x)
+void hop_place(struct case_desc *c, const struct env *e)
 {
 	c->data = e->data_place == SM_GPU ? "gpu" : "host";
 	c->sm = sm_kind(e->sm);
@@ -473,9 +470,9 @@ static void place(struct case_desc *c, const struct env *e, const struct hop_exp
 	else if (!e->end[END_A].nic->mlx5)
 		waive(c,
 		      "the NIC is no mlx5 device: an SM cannot build its work requests");
-	else if (!strcmp(x->endpoints, "across") && e->nic_count < 2)
+	else if (!strcmp(c->endpoints, "across") && e->nic_count < 2)
 		waive(c, "across needs two RDMA devices (endpoints = across)");
-	else if (strcmp(c->group, "base") && !e->virtual_nic)
+	else if (c->group && strcmp(c->group, "base") && !e->virtual_nic)
 		waive(c, "only a virtual NIC can be told to wait");
 }
 
@@ -507,6 +504,6 @@ int hop_case_add(struct case_list *l, const struct env *env, const char *bench,
 	c->nature = "virtual";
 	c->arg = x;
 	if (env)
-		place(c, env, x);
+		hop_place(c, env);
 	return 0;
 }

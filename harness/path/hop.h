@@ -10,15 +10,19 @@
 /* Append the case of an experiment; group "base", or the delays of a virtual NIC, "HOP=NS+HOP=NS". */
 int hop_case_add(struct case_list *l, const struct env *env, const char *bench,
 		 const struct hop_exp *x, const char *group, uint64_t bytes);
-/* Round trips whose responder waits hold_ns; and k WQEs behind one doorbell. */
-int hop_hold_add(struct case_list *l, const struct env *env, const char *bench,
-		 uint64_t hold_ns);
-int hop_gap_add(struct case_list *l, const struct env *env, const char *bench);
+/* Beside them: metric "rtt" (hold_ns: the responder waits so long; outlives the list) or "gap" (many WQEs behind one doorbell). */
+int hop_beside_add(struct case_list *l, const struct env *env, const char *bench,
+		   const char *metric, const char *endpoints, const uint64_t *hold_ns);
+/* Where a case lies, and whether it can run here. */
+void hop_place(struct case_desc *c, const struct env *env);
 
-/* struct bench's open, batch, close. */
-int hop_open(struct env *env, struct case_desc *c, void **state);
-int hop_batch(void *state, struct batch *b);
-void hop_close(void *state);
+/* struct bench's open, batch, close: of the experiments, and of what stands beside. */
+struct hop_ops {
+	int (*open)(struct env *env, struct case_desc *c, void **state);
+	int (*batch)(void *state, struct batch *b);
+	void (*close)(void *state);
+};
+extern const struct hop_ops hop_ops, hop_beside_ops;
 
 /* Queue pairs of both kinds of endpoints; closed with the env. */
 struct hop_pair *hop_pair(struct env *e, bool across); /* NULL with the sentence */

@@ -244,7 +244,8 @@ DEV void hop_loop(const struct hop_args *a, struct hop_share *share, int op, int
 		/* The next put meets an idle NIC: an acknowledgement does not wait for the data. */
 		if (end == HOP_TO_CQE && live == HOP_DEAD && op != HOP_OP_NOP &&
 		    op != HOP_OP_READ && r.status == DEV_OK)
-			r.status = dev_wait_flag(h.flag, h.want, payload_head_mask(a->l.bytes),
+			r.status = dev_wait_flag(h.flag, h.want,
+						 payload_head_mask(a->l.bytes),
 						 a->l.deadline_ticks);
 		if (live != HOP_DEAD && r.status == DEV_OK)
 			r.status = hop_live_arrived(h.flag, h.tag, a->l.deadline_ticks,
