@@ -297,10 +297,12 @@ def closure_notes(closure, shown):
         mine = [c for c in shown if c.held_out == held_out]
         far = [f"{c.experiment} {100 * residual(c):+.1f} %" for c in mine if abs(residual(c)) > BAND]
         if mine:
-            out.append(f"{words}: {len(mine) - len(far)} of {len(mine)} predicted within ±{100 * BAND:g} %"
-                       + (f"; outside: {some(far)}" if far else ""))
-    lost = dict.fromkeys(c.experiment for c in closure if c not in shown)
-    return out + ([f"cannot be predicted without itself: {some(list(lost))}"] if lost else [])
+            out.append(f"{words}: {len(mine) - len(far)} of {len(mine)} predicted within "
+                       f"±{100 * BAND:g} %" + (f"; outside: {some(far)}" if far else ""))
+    lost = list(dict.fromkeys(c.experiment for c in closure if not c.predictable))
+    out += [f"cannot be predicted without itself: {some(lost)}"] if lost else []
+    lost = list(dict.fromkeys(c.experiment for c in closure if c.predictable and c not in shown))
+    return out + ([f"no time to draw in the closure: {some(lost)}"] if lost else [])
 
 
 def residual(c):
