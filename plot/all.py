@@ -6,10 +6,12 @@ import sys
 import command
 import fig_cdf
 import fig_components
+import fig_hops
 import fig_paths
 import fig_size
 
-FIGURES = {"paths": fig_paths, "size": fig_size, "components": fig_components, "cdf": fig_cdf}
+FIGURES = {"paths": fig_paths, "size": fig_size, "components": fig_components, "cdf": fig_cdf,
+           "hops": fig_hops}
 
 if __name__ == "__main__":
     sys.exit(command.draw_all(FIGURES, __doc__))

@@ -33,6 +33,7 @@ def arguments(about, argv):
                    help="size for figures of one size; default: where most paths were measured")
     p.add_argument("--case", action="append", default=[], metavar="TEXT",
                    help="only cases whose id contains TEXT (may be repeated)")
+    p.add_argument("--group", metavar="NAME", help="which group of hops; default: base")
     return p.parse_args(argv)
 
 
@@ -58,7 +59,8 @@ def draw(name, figure, run, args, out):
     width = {"column": style.COLUMN, "page": style.PAGE}.get(args.width)
     with style.plt.style.context(["default", style.RC]):
         try:
-            fig = figure.draw(run, width=width, size=args.size, only=args.case)
+            more = {"group": args.group} if args.group and hasattr(figure, "GROUP") else {}
+            fig = figure.draw(run, width=width, size=args.size, only=args.case, **more)
         except load.NoData as e:
             print(f"skipped {name}: {e}")
             return 0

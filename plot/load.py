@@ -25,6 +25,15 @@ class NoData(PlotError):
 # One row of summary.csv.  Fields that the file leaves empty are None.
 Row = collections.namedtuple("Row", "case_id metric size n p50 lo hi p90 p99 p99_9 max")
 
+# One hop of a put, or a sum of hops that cannot be told apart; one experiment predicted from them.
+# Times are ns and None where not known; an estimate may be negative.
+Hop = collections.namedtuple("Hop", "hop members branch est lo hi nature how assumes group")
+Closure = collections.namedtuple("Closure", "experiment branch measured predicted residual held_out "
+                                 "predictable group")
+BRANCHES = ("flag", "cqe")      # where the path forks behind wire_out; `both`: the trunk before it
+NATURES = ("virtual", "hardware")
+HOWS = ("stamped", "solved", "assumed", "bound")
+
 SUMMARY = ("case_id", "metric", "size_bytes", "n", "p50_ns", "p50_lo_ns", "p50_hi_ns",
            "p90_ns", "p99_ns", "p99_9_ns", "max_ns")
 SAMPLES = ("case_id", "metric", "size_bytes", "batch", "seq", "warmup", "value_ns")
@@ -39,6 +48,8 @@ class Run:
             raise PlotError(f"{folder}: no such folder; give a result folder (results/RUN)")
         self.meta = read_json(self._path("run.json"))
         self.cases = cases_of(self.meta, self._path("run.json"))
+        self.hops = hops_of(self.meta, self._path("run.json"))
+        self.closure = closure_of(self.meta, self._path("run.json"))
         self.incomplete = says_incomplete(self.meta)
         if self.incomplete:
             self.says.append("run.json says that the run was stopped: what was measured is drawn")
@@ -173,6 +184,72 @@ def cases_of(meta, path):
             raise PlotError(f"{path}: case {c['id']} stands there twice")
         out[c["id"]] = c
     return out
+
+
+def hops_of(meta, path):
+    """Every Hop of run.json, in path order; none where the run solved none."""
+    out, seen = [], set()
+    for where, h in objects(meta, "hops", path):
+        text = {k: one_of(h, k, allowed, where) for k, allowed in (
+            ("hop", None), ("branch", ("both", *BRANCHES)), ("nature", NATURES), ("how", HOWS),
+            ("group", None))}
+        members = h.get("members")
+        if (not isinstance(members, list) or not members
+                or not all(isinstance(m, str) and m for m in members)):
+            raise PlotError(f"{where}: members is not a list of hops")
+        est, lo, hi = (finite(h, k, where) for k in ("est_ns", "lo_ns", "hi_ns"))
+        if None not in (lo, hi) and lo > hi:
+            raise PlotError(f"{where}: lo_ns {lo:g} is above hi_ns {hi:g}")
+        key = (text["group"], text["branch"], frozenset(members))
+        if key in seen:
+            raise PlotError(f"{where}: {text['hop']} stands there twice")
+        seen.add(key)
+        out.append(Hop(text["hop"], tuple(members), text["branch"], est, lo, hi, text["nature"],
+                       text["how"], h.get("assumes") or "", text["group"]))
+    return out
+
+
+def closure_of(meta, path):
+    """Every Closure row of run.json."""
+    out = []
+    for where, c in objects(meta, "closure", path):
+        held_out, predictable = c.get("held_out"), c.get("predictable")
+        if not isinstance(held_out, bool) or not isinstance(predictable, bool):
+            raise PlotError(f"{where}: held_out and predictable must be true or false")
+        out.append(Closure(one_of(c, "experiment", None, where), one_of(c, "branch", BRANCHES, where),
+                           *(finite(c, k, where) for k in ("measured_ns", "predicted_ns", "residual")),
+                           held_out, predictable, one_of(c, "group", None, where)))
+    return out
+
+
+def objects(meta, name, path):
+    """Yield (where, object) for the objects of the list `name`, which may be absent."""
+    found = meta.get(name, [])
+    if not isinstance(found, list):
+        raise PlotError(f"{path}: `{name}` is not a list")
+    for i, o in enumerate(found):
+        if not isinstance(o, dict):
+            raise PlotError(f"{path}: {name}[{i}] is not an object")
+        yield f"{path}: {name}[{i}]", o
+
+
+def one_of(o, key, allowed, where):
+    """Text that is there, and is one of `allowed` where that is given."""
+    value = o.get(key)
+    if not isinstance(value, str) or not value or (allowed and value not in allowed):
+        raise PlotError(f"{where}: {key} is {value!r}" + (f", not {'|'.join(allowed)}" if allowed
+                                                          else ", not a name"))
+    return value
+
+
+def finite(o, key, where):
+    """A finite number, or None for null; the key must be there."""
+    value = o.get(key, math.nan)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise PlotError(f"{where}: {key} is {o.get(key, 'absent')!r}, not a number or null")
+    return float(value)
 
 
 def says_incomplete(meta):
