@@ -47,7 +47,10 @@ static void print_interval(const struct shift *s)
 static void print_words(const struct compare *c, const struct compare_row *r)
 {
 	printf("  %s", compare_words(r));
-	if (r->s.verdict == VERDICT_NOISY && r->s.p < 0.05)
+	if (r->s.verdict == VERDICT_NOISY && r->s.step > r->s.margin)
+		printf(" (a step of the clock, %.3g ns, is more than the margin)",
+		       r->s.step);
+	else if (r->s.verdict == VERDICT_NOISY && r->s.p < 0.05)
 		printf(" (not after correction)");
 	if (c->sides > 2)
 		printf("  (%c)", (int)('A' + r->other % 26));

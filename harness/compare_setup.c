@@ -15,15 +15,29 @@ static void keep(json_t *to, const json_t *from, const char *const *keys, size_t
 			json_object_set(to, keys[i], json_object_get(from, keys[i]));
 }
 
+/* Without these keys in each object of the list `name`; the caller's own list stays whole. */
+static void drop_of_each(json_t *of, const char *name, const char *const *keys, size_t n)
+{
+	json_t *list = json_deep_copy(json_object_get(of, name)), *one;
+	size_t k;
+
+	json_array_foreach(list, k, one) for (size_t i = 0; i < n; i++)
+		json_object_del(one, keys[i]);
+	if (list)
+		json_object_set_new(of, name, list);
+}
+
 /* The part of run.json that is the same in every launch of one set-up; new reference. */
 static json_t *setup_of(const json_t *run)
 {
-	static const char *const top[] = {"putscope", "vcx"};
+	static const char *const top[] = {"putscope"};
 	static const char *const facts[] = {
 		"host",	       "kernel",      "arch",	       "cpu",
 		"governor",    "clocksource", "nvidia_driver", "compiler",
 		"environment", "sm",	      "nics",	       "placement"};
 	static const char *const by_launch[] = {"out", "seed", "repeat", "time"};
+	/* The addresses of a port name it and change nothing; each virtual fabric has its own. */
+	static const char *const addresses[] = {"gid", "lid"};
 	json_t *j = json_object(), *ranks = json_array(), *rank,
 	       *options = json_copy(json_object_get(run, "options"));
 	size_t k;
@@ -37,6 +51,7 @@ static json_t *setup_of(const json_t *run)
 		json_t *mine = json_object();
 
 		keep(mine, rank, facts, sizeof facts / sizeof *facts);
+		drop_of_each(mine, "nics", addresses, 2);
 		json_array_append_new(ranks, mine);
 	}
 	json_object_set_new(j, "ranks", ranks);

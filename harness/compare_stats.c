@@ -151,6 +151,7 @@ int shift_of_medians(const struct shift_side *a, const struct shift_side *b,
 	out->a = median_a;
 	out->b = median_b;
 	out->shift = median_b - median_a;
+	out->step = step;
 	err = spread_of(a, seed, &out->launches_a, &sa);
 	if (!err)
 		err = spread_of(b, ~seed, &out->launches_b, &sb);

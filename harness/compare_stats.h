@@ -25,6 +25,7 @@ struct shift {
 	double a, b, shift, lo, hi; /* lo, hi: +-INFINITY where a side has one unit */
 	double p, p_holm; /* of no shift at all; p_holm after shift_verdicts() */
 	double effect; /* Cliff's delta: P(b > a) - P(b < a) of single samples; NAN for hops */
+	double step;   /* of the coarser clock */
 	double margin; /* half width of "same", in the unit of a and b; set by the caller */
 	unsigned launches_a, launches_b; /* that hold samples */
 	bool rate;			 /* more is faster; set by the caller */
