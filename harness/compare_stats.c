@@ -27,14 +27,22 @@ static int by_double(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double variance(const double *v, size_t n)
+/* From the first value on, so that equal values have none. */
+static double mean(const double *v, size_t n)
 {
-	double mean = 0, sum = 0;
+	double sum = 0;
 
 	for (size_t i = 0; i < n; i++)
-		mean += v[i] / (double)n;
+		sum += v[i] - v[0];
+	return v[0] + sum / (double)n;
+}
+
+static double variance(const double *v, size_t n)
+{
+	double middle = mean(v, n), sum = 0;
+
 	for (size_t i = 0; i < n; i++)
-		sum += (v[i] - mean) * (v[i] - mean);
+		sum += (v[i] - middle) * (v[i] - middle);
 	return n > 1 ? sum / (double)(n - 1) : 0;
 }
 
@@ -160,15 +168,6 @@ int shift_of_medians(const struct shift_side *a, const struct shift_side *b,
 	set_interval(out, sa, sb, step);
 	out->effect = cliff(a, b);
 	return 0;
-}
-
-static double mean(const double *v, unsigned n)
-{
-	double sum = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		sum += v[i] / n;
-	return sum;
 }
 
 void shift_of_launches(const double *a, unsigned na, const double *b, unsigned nb,
