@@ -12,7 +12,6 @@
 
 #define SAMPLES_HEADER "case_id,metric,size_bytes,batch,seq,warmup,value_ns"
 #define FIELDS 7u
-#define BATCH_MAX 10000000u /* more than a run can hold: a damaged number */
 
 unsigned load_split(char *line, char *field[], unsigned max)
 {
@@ -103,7 +102,7 @@ static int take_line(struct load *l, char *line)
 		return -EBADMSG;
 	if (!whole_number(f[2], &size) || !whole_number(f[3], &batch) ||
 	    !whole_number(f[4], &seq) || !whole_number(f[5], &warmup) || warmup > 1 ||
-	    batch > BATCH_MAX)
+	    batch > LOAD_BATCH_MAX)
 		return -EBADMSG;
 	v = strtod(f[6], &end);
 	if (end == f[6] || *end || !isfinite(v))
@@ -112,6 +111,8 @@ static int take_line(struct load *l, char *line)
 	if (!s)
 		return -ENOMEM;
 	s->size_bytes = size;
+	if (batch > s->last_batch)
+		s->last_batch = (uint32_t)batch;
 	l->lines++;
 	return warmup ? 0 : append(s, v, (uint32_t)batch);
 }
@@ -175,8 +176,9 @@ static int summarise(struct load *l)
 			c) if (!strcmp(json_string_value(json_object_get(c, "id")),
 				       s->case_id)) step = number_of(c, "step_ns");
 		if (s->n) {
-			int err = stats_summarise(s->v, s->batch, s->n, step, seed,
-						  &s->stats);
+			int err = stats_summarise_launches(s->v, s->batch, s->n, l->first,
+							   l->launches, step, seed,
+							   &s->stats);
 
 			if (err)
 				return err;
@@ -236,6 +238,34 @@ static int check_seal(const struct load *l, const char *dir, const char *name)
 	return err;
 }
 
+/* Which batches each launch of a merged result has; a run that was not merged is one launch. */
+static int read_launches(struct load *l, const char *dir)
+{
+	const json_t *launches = json_object_get(l->run, "launches");
+	size_t n = json_array_size(launches), k;
+	json_t *launch;
+
+	l->launches = n ? (unsigned)n : 1;
+	l->first = calloc(l->launches, sizeof *l->first);
+	if (!l->first)
+		return err_say(-ENOMEM, "no memory for the launches of %s", dir);
+	json_array_foreach(launches, k, launch)
+	{
+		const json_t *first = json_object_get(launch, "first_batch");
+		json_int_t v = json_integer_value(first);
+
+		if (!json_is_integer(first) || v > LOAD_BATCH_MAX ||
+		    (k ? v <= (json_int_t)l->first[k - 1] : v != 0))
+			return err_say(
+				-EBADMSG,
+				"%s/run.json: launch %zu has no first_batch that follows "
+				"that of the one before",
+				dir, k + 1);
+		l->first[k] = (uint32_t)v;
+	}
+	return 0;
+}
+
 static int read_run(struct load *l, const char *dir)
 {
 	char path[4096];
@@ -280,6 +310,7 @@ int load_open(struct load **out, const char *dir, enum load_mode mode)
 	if (!l)
 		return err_say(-ENOMEM, "no memory for %s", dir);
 	OUR_TRY(read_run(l, dir), err, out);
+	OUR_TRY(read_launches(l, dir), err, out);
 	if (mode == LOAD_WRITER)
 		l->complete = true; /* the writer's own file must be whole */
 	OUR_TRY(read_samples(l, dir), err, out);
@@ -304,6 +335,7 @@ void load_close(struct load *l)
 		free(l->v[i].batch);
 	}
 	free(l->v);
+	free(l->first);
 	json_decref(l->run);
 	free(l);
 }

@@ -9,14 +9,17 @@
 #include "case.h"
 #include "stats.h"
 
+#define LOAD_BATCH_MAX 10000000u /* more than a run can hold: a damaged number */
+
 struct load_series {
 	char case_id[CASE_ID_CHARS], metric[48];
 	uint64_t size_bytes;
 	double *v; /* without warm-up */
 	uint32_t *batch;
 	size_t n, cap;
-	uint32_t batches;   /* that hold samples */
-	struct stats stats; /* NAN where there are only warm-up samples */
+	uint32_t batches;    /* that hold samples */
+	uint32_t last_batch; /* the highest number, warm-up included */
+	struct stats stats;  /* NAN where there are only warm-up samples */
 };
 struct load {
 	json_t *run;
@@ -24,6 +27,9 @@ struct load {
 	size_t n, cap, last;   /* last: the series of the line before */
 	size_t lines;	       /* samples read, warm-up included */
 	bool complete;	       /* what run.json says */
+	uint32_t *
+		first; /* first batch of each launch, ascending; one launch unless merged */
+	unsigned launches;
 	bool cut; /* the last line of samples.csv is not whole (an incomplete run): it was left out */
 };
 enum load_mode {

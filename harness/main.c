@@ -20,6 +20,10 @@ static const struct {
 	{"report", cmd_report,
 	 "the table of a result folder; --methods: how each number was made"},
 	{"check", cmd_check, "is this result folder whole, valid and honest?"},
+	{"compare", cmd_compare,
+	 "what became faster or slower from one result folder to others"},
+	{"merge", cmd_merge, "launches of one set-up as one result folder"},
+	{"export", cmd_export, "a result folder as tidy CSV, a row per case and metric"},
 };
 
 static int usage(FILE *f)

@@ -324,23 +324,13 @@ static int write_summary(const struct record *r, json_t *run)
 	return err;
 }
 
-int record_write(struct record *r, const struct case_list *l, json_t *evidence,
-		 double duration_s, bool summary, bool complete,
-		 const char *why_incomplete)
+int record_write_cases(struct record *r, json_t *cases, json_t *evidence,
+		       double duration_s, bool summary, bool complete,
+		       const char *why_incomplete)
 {
-	json_t *j = json_copy(r->head), *cases = json_array();
+	json_t *j = json_copy(r->head);
 	int err;
 
-	for (size_t i = 0; i < l->n; i++) {
-		struct case_desc c = l->v[i];
-
-		if (!complete && c.status == CASE_OK && !c.done) {
-			c.status = CASE_INCOMPLETE;
-			snprintf(c.reason, sizeof c.reason, "%s",
-				 "still being measured when this was written");
-		}
-		json_array_append_new(cases, record_case_json(&c));
-	}
 	/* complete only once the summary stands and both CSVs are sealed */
 	json_object_set_new(j, "complete", json_false());
 	json_object_set_new(j, "why_incomplete", word(why_incomplete));
@@ -361,6 +351,26 @@ int record_write(struct record *r, const struct case_list *l, json_t *evidence,
 	}
 	json_decref(j);
 	return err;
+}
+
+int record_write(struct record *r, const struct case_list *l, json_t *evidence,
+		 double duration_s, bool summary, bool complete,
+		 const char *why_incomplete)
+{
+	json_t *cases = json_array();
+
+	for (size_t i = 0; i < l->n; i++) {
+		struct case_desc c = l->v[i];
+
+		if (!complete && c.status == CASE_OK && !c.done) {
+			c.status = CASE_INCOMPLETE;
+			snprintf(c.reason, sizeof c.reason, "%s",
+				 "still being measured when this was written");
+		}
+		json_array_append_new(cases, record_case_json(&c));
+	}
+	return record_write_cases(r, cases, evidence, duration_s, summary, complete,
+				  why_incomplete);
 }
 
 void record_close(struct record *r)

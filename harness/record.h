@@ -31,6 +31,10 @@ int record_batch(struct record *r, const struct case_desc *c, const struct batch
 int record_write(struct record *r, const struct case_list *l, json_t *evidence,
 		 double duration_s, bool summary, bool complete,
 		 const char *why_incomplete);
+/* The same for cases that are JSON already (record_case_json); stolen. */
+int record_write_cases(struct record *r, json_t *cases, json_t *evidence,
+		       double duration_s, bool summary, bool complete,
+		       const char *why_incomplete);
 void record_close(struct record *r);
 json_t *
 record_case_json(const struct case_desc *c); /* all semantics of a case; new reference */

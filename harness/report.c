@@ -279,6 +279,10 @@ static void print_methods(const struct load *l)
 	     "  bootstrap over batches (1000 resamples; 200 at least for over 100,000 samples in batches under 40) with the run's seed,\n"
 	     "  never narrower than one timer step on each side. p99.9 only with ten samples beyond it. The cost of reading the\n"
 	     "  clock has been subtracted from each sample; add it back for the raw window. Its own samples are the series 'timer'.");
+	if (l->launches > 1)
+		printf("  %u launches put together: the interval draws launches, then batches of each, and is widened by Student's t for so\n"
+		       "  few; step and overhead below are the coarsest and the mean of them.\n",
+		       l->launches);
 	printf("  %-56s %10s %12s  %s\n", "case", "step ns", "overhead ns", "ends at");
 	json_array_foreach(json_object_get(l->run, "cases"), k, c)
 		printf("  %-56s %10.2f %12.2f  %s, %s\n", str(c, "id"),

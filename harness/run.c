@@ -77,6 +77,19 @@ static int list_cases(struct run *r)
 	return 0;
 }
 
+/* The keys, and what the virtual NIC was asked to do: a delay or a fault is part of how a number was made. */
+static json_t *options_of(const struct run *r)
+{
+	json_t *j = opts_json(r->a.o), *vcx = json_array();
+
+	for (int i = 0; i < r->a.vcx_n; i++)
+		json_array_append_new(vcx, json_string(r->a.vcx[i]));
+	if (r->a.vcx_n)
+		json_object_set(j, "vcx", vcx);
+	json_decref(vcx);
+	return j;
+}
+
 static int open_record(struct run *r)
 {
 	char dir[3000], stamp[40];
@@ -93,7 +106,7 @@ static int open_record(struct run *r)
 			   json_pack("{s:s, s:i, s:s, s:s, s:s?, s:o, s:I, s:[o]}",
 				     "schema", RECORD_SCHEMA, "version", RECORD_VERSION,
 				     "putscope", PUTSCOPE_VERSION, "start", stamp,
-				     "config", r->a.config, "options", opts_json(r->a.o),
+				     "config", r->a.config, "options", options_of(r),
 				     "seed", (json_int_t)opts_int(r->a.o, "seed"),
 				     "ranks", facts_rank(0, r->env)));
 }

@@ -13,6 +13,7 @@
 
 #include "err.h"
 #include "stats.h"
+#include "student.h"
 
 #define RESAMPLES 1000u
 #define RESAMPLES_MIN 200u
@@ -166,6 +167,38 @@ static unsigned resamples_for(const struct index *x)
 				   : (unsigned)n;
 }
 
+/* The batches of each launch that has any: those of launch k are batch[start[k]] .. batch[start[k + 1] - 1]. */
+struct launches {
+	uint32_t *batch, *start, count;
+};
+
+/* map: from the batch numbers 0 .. top of the caller to ours, UINT32_MAX where there is none; first[count]: the first batch of each launch, ascending. */
+static int make_launches(struct launches *l, const uint32_t *map, uint32_t top,
+			 uint32_t batches, const uint32_t *first, unsigned count)
+{
+	uint32_t n = 0;
+
+	*l = (struct launches){0};
+	if (count < 2)
+		return 0;
+	l->batch = calloc(batches, sizeof *l->batch);
+	l->start = calloc(count + 1, sizeof *l->start);
+	if (!l->batch || !l->start)
+		return err_say(-ENOMEM, "no memory for the batches of %u launches",
+			       count);
+	for (unsigned k = 0; k < count; k++) {
+		uint64_t end = k + 1 < count ? first[k + 1] : (uint64_t)top + 1;
+		uint32_t before = n;
+
+		for (uint64_t b = k ? first[k] : 0; b < end && b <= top; b++)
+			if (map[b] != UINT32_MAX)
+				l->batch[n++] = map[b];
+		if (n > before)
+			l->start[++l->count] = n;
+	}
+	return 0;
+}
+
 /* Number the batches 0 .. count-1 in place; returns count. */
 static uint32_t number_batches(struct sample *s, size_t n, uint32_t *map, uint32_t top)
 {
@@ -180,55 +213,70 @@ static uint32_t number_batches(struct sample *s, size_t n, uint32_t *map, uint32
 	return count;
 }
 
+/* How often each batch is drawn: batches alone, or launches and then as many batches of each drawn launch as it has. */
+static void draw(const struct launches *l, uint32_t batches, uint32_t *weight,
+		 uint64_t *seed)
+{
+	memset(weight, 0, batches * sizeof *weight);
+	for (uint32_t b = 0; l->count < 2 && b < batches; b++)
+		weight[rand_below(seed, batches)]++;
+	for (uint32_t k = 0; l->count >= 2 && k < l->count; k++) {
+		uint32_t pick = rand_below(seed, l->count), from = l->start[pick],
+			 n = l->start[pick + 1] - from;
+
+		for (uint32_t b = 0; b < n; b++)
+			weight[l->batch[from + rand_below(seed, n)]]++;
+	}
+}
+
 static void resample(const struct sample *s, size_t n, const struct index *x,
-		     const uint32_t *size, uint32_t *weight, uint64_t *seed,
-		     double *medians, unsigned count)
+		     const struct launches *l, const uint32_t *size, uint32_t *weight,
+		     uint64_t *seed, double *medians, unsigned count)
 {
 	for (unsigned r = 0; r < count; r++) {
 		uint64_t total = 0;
 
-		memset(weight, 0, x->batches * sizeof *weight);
-		for (uint32_t b = 0; b < x->batches; b++) {
-			uint32_t pick = rand_below(seed, x->batches);
-
-			weight[pick]++;
-			total += size[pick];
-		}
+		draw(l, x->batches, weight, seed);
+		for (uint32_t b = 0; b < x->batches; b++)
+			total += (uint64_t)size[b] * weight[b];
 		medians[r] = weighted_median(s, n, x, weight, total);
 	}
 }
 
-/* count medians (0: as many as are worth their time) of s, sorted by value; *got says how many.  Freed by the caller. */
-static int bootstrap(struct sample *s, size_t n, uint64_t seed, unsigned count,
-		     double **medians, unsigned *got)
+/* medians[] of sorted s[n]; count 0: as many as are worth their time, RESAMPLES at most; the number made, or -ENOMEM. */
+static int bootstrap(struct sample *s, size_t n, const uint32_t *first, unsigned launches,
+		     uint64_t seed, double *medians, unsigned count, unsigned *drawn)
 {
 	uint32_t top = 0, *map, *weight = NULL, *size = NULL;
+	struct launches l = {0};
 	struct index x = {0};
 	int err;
 
-	*medians = NULL;
 	for (size_t i = 0; i < n; i++)
 		top = s[i].batch > top ? s[i].batch : top;
 	map = malloc(((size_t)top + 1) * sizeof *map);
 	if (!map)
 		goto no_memory;
-	err = make_index(&x, s, n, number_batches(s, n, map, top));
-	if (err)
-		goto out;
-	*got = count ? count : resamples_for(&x);
+	OUR_TRY(make_index(&x, s, n, number_batches(s, n, map, top)), err, out);
+	OUR_TRY(make_launches(&l, map, top, x.batches, first, launches), err, out);
+	if (!count)
+		count = resamples_for(&x);
 	weight = calloc(x.batches, sizeof *weight);
 	size = calloc(x.batches, sizeof *size);
-	*medians = calloc(*got, sizeof **medians);
-	if (!weight || !size || !*medians)
+	if (!weight || !size)
 		goto no_memory;
 	for (size_t i = 0; i < n; i++)
 		size[s[i].batch]++;
-	resample(s, n, &x, size, weight, &seed, *medians, *got);
+	resample(s, n, &x, &l, size, weight, &seed, medians, count);
+	*drawn = l.count;
+	err = (int)count;
 	goto out;
 no_memory:
 	err = err_say(-ENOMEM, "no memory for the bootstrap of %zu samples", n);
 out:
 	free(x.before);
+	free(l.batch);
+	free(l.start);
 	free(map);
 	free(weight);
 	free(size);
@@ -237,69 +285,82 @@ out:
 
 static struct sample *sorted_samples(const double *v, const uint32_t *batch, size_t n)
 {
-	struct sample *s = malloc(n * sizeof *s);
+	struct sample *s = malloc((n ? n : 1) * sizeof *s);
 
 	for (size_t i = 0; s && i < n; i++)
 		s[i] = (struct sample){v[i], batch[i]};
 	if (s)
 		qsort(s, n, sizeof *s, by_value);
+	else
+		err_say(-ENOMEM, "no memory to sort %zu samples", n);
 	return s;
+}
+
+int stats_bootstrap_launches(const double *v, const uint32_t *batch, size_t n,
+			     const uint32_t *first, unsigned launches, uint64_t seed,
+			     double *medians, unsigned count)
+{
+	struct sample *s;
+	unsigned drawn;
+	int err;
+
+	if (!n || !count)
+		return err_say(-EINVAL, "no samples, or no resamples, to bootstrap");
+	s = sorted_samples(v, batch, n);
+	if (!s)
+		return -ENOMEM;
+	err = bootstrap(s, n, first, launches, seed, medians, count, &drawn);
+	free(s);
+	return err < 0 ? err : 0;
 }
 
 int stats_bootstrap(const double *v, const uint32_t *batch, size_t n, uint64_t seed,
 		    double *medians, unsigned count)
 {
-	struct sample *s;
-	double *made = NULL;
-	unsigned got = 0;
-	int err;
-
-	if (!n || !count)
-		return err_say(-EINVAL, "no samples to resample");
-	s = sorted_samples(v, batch, n);
-	if (!s)
-		return err_say(-ENOMEM, "no memory to sort %zu samples", n);
-	err = bootstrap(s, n, seed, count, &made, &got);
-	if (!err)
-		memcpy(medians, made, count * sizeof *medians);
-	free(made);
-	free(s);
-	return err;
+	return stats_bootstrap_launches(v, batch, n, NULL, 0, seed, medians, count);
 }
 
-/* 95 % interval of the median. */
-static int median_interval(struct sample *s, size_t n, uint64_t seed, double *lo,
-			   double *hi)
+/* The interval of out->p50: percentiles of resampled medians; from few launches, wider by Student's t. */
+static int interval(struct sample *s, size_t n, const uint32_t *first, unsigned launches,
+		    uint64_t seed, struct stats *out)
 {
-	double *medians;
-	unsigned count = 0;
-	int err = bootstrap(s, n, seed, 0, &medians, &count);
+	double medians[RESAMPLES], wider = 1, k;
+	unsigned drawn = 0;
+	int count = bootstrap(s, n, first, launches, seed, medians, 0, &drawn);
 
-	if (!err) {
-		qsort(medians, count, sizeof *medians, by_double);
-		*lo = stats_quantile(medians, count, 0.025);
-		*hi = stats_quantile(medians, count, 0.975);
-	}
-	free(medians);
-	return err;
+	if (count < 0)
+		return count;
+	qsort(medians, (size_t)count, sizeof *medians, by_double);
+	out->p50_lo = stats_quantile(medians, (size_t)count, 0.025);
+	out->p50_hi = stats_quantile(medians, (size_t)count, 0.975);
+	if (drawn < 2)
+		return 0;
+	k = drawn;
+	wider = student_t(0.05, k - 1) / student_t(0.05, INFINITY) * sqrt(k / (k - 1));
+	out->p50_lo = out->p50 - (out->p50 - out->p50_lo) * wider;
+	out->p50_hi = out->p50 + (out->p50_hi - out->p50) * wider;
+	return 0;
 }
 
 int stats_summarise(const double *v, const uint32_t *batch, size_t n, double step,
 		    uint64_t seed, struct stats *out)
 {
+	return stats_summarise_launches(v, batch, n, NULL, 0, step, seed, out);
+}
+
+int stats_summarise_launches(const double *v, const uint32_t *batch, size_t n,
+			     const uint32_t *first, unsigned launches, double step,
+			     uint64_t seed, struct stats *out)
+{
 	struct sample *s;
 	double *sorted;
-	int err = 0;
+	int err = -ENOMEM;
 
 	memset(out, 0, sizeof *out);
 	if (!n)
 		return err_say(-EINVAL, "no samples to summarise");
 	s = sorted_samples(v, batch, n);
-	sorted = malloc(n * sizeof *sorted);
-	if (!s || !sorted) {
-		err = err_say(-ENOMEM, "no memory to sort %zu samples", n);
-		goto out;
-	}
+	PTR_TRY(sorted = s ? malloc(n * sizeof *sorted) : NULL, err, out);
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = s[i].v;
 	out->n = n;
@@ -309,7 +370,7 @@ int stats_summarise(const double *v, const uint32_t *batch, size_t n, double ste
 	out->p90 = stats_quantile(sorted, n, 0.9);
 	out->p99 = n >= 100 ? stats_quantile(sorted, n, 0.99) : NAN;
 	out->p99_9 = n >= 1000 * BEYOND_P999 ? stats_quantile(sorted, n, 0.999) : NAN;
-	err = median_interval(s, n, seed, &out->p50_lo, &out->p50_hi);
+	err = interval(s, n, first, launches, seed, out);
 	if (out->p50_lo > out->p50 - step)
 		out->p50_lo = out->p50 - step;
 	if (out->p50_hi < out->p50 + step)

@@ -21,12 +21,19 @@ double stats_quantile(const double *sorted, size_t n, double q);
  * 0 or -EINVAL (n == 0) or -ENOMEM. */
 int stats_summarise(const double *v, const uint32_t *batch, size_t n, double step,
 		    uint64_t seed, struct stats *out);
+/* The same for samples of several launches: first[launches] is the first batch number of each, ascending.  The interval is
+ * then of launches drawn, and batches of each drawn launch, and widened by Student's t for few launches. */
+int stats_summarise_launches(const double *v, const uint32_t *batch, size_t n,
+			     const uint32_t *first, unsigned launches, double step,
+			     uint64_t seed, struct stats *out);
+/* COUNT medians of resamples (batches drawn with replacement), in the order drawn.  0 or -EINVAL or -ENOMEM. */
+int stats_bootstrap(const double *v, const uint32_t *batch, size_t n, uint64_t seed,
+		    double *medians, unsigned count);
+int stats_bootstrap_launches(const double *v, const uint32_t *batch, size_t n,
+			     const uint32_t *first, unsigned launches, uint64_t seed,
+			     double *medians, unsigned count);
 /* splitmix64/xoshiro-like generator: next value of the state. */
 uint64_t stats_rand(uint64_t *state);
 /* Fisher-Yates. */
 void stats_shuffle(uint32_t *v, size_t n, uint64_t *state);
-/* count medians of resampled batches (drawn with replacement; the same seed draws the same batches of every series that has
- * as many): what an interval of any combination of medians is made of. */
-int stats_bootstrap(const double *v, const uint32_t *batch, size_t n, uint64_t seed,
-		    double *medians, unsigned count);
 #endif

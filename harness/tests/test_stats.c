@@ -171,6 +171,41 @@ static void interval_the_long_way(void **state)
 	}
 }
 
+/* COUNT medians, repeatable; launches drawn whole: where they lie apart, medians spread as far as they do. */
+static void resampled_medians(void **state)
+{
+	static double v[2000], m[400], again[400];
+	static uint32_t batch[2000];
+	const uint32_t first[] = {0, 70, 140, 210};
+	struct stats alone, together;
+	double lo = INFINITY, hi = -INFINITY;
+
+	(void)state;
+	for (unsigned i = 0; i < 2000; i++) {
+		unsigned launch = i / 500;
+
+		batch[i] = first[launch] + i % 500 / 50; /* ten of its 70 numbers */
+		v[i] = 1000 * (launch + 1) + i % 7;
+	}
+	assert_int_equal(stats_bootstrap(v, batch, 2000, 3, m, 400), 0);
+	assert_int_equal(stats_bootstrap(v, batch, 2000, 3, again, 400), 0);
+	assert_memory_equal(m, again, sizeof m);
+	assert_int_equal(stats_bootstrap(v, batch, 0, 3, m, 400), -EINVAL);
+	assert_int_equal(stats_bootstrap_launches(v, batch, 2000, first, 4, 3, m, 400),
+			 0);
+	for (unsigned i = 0; i < 400; i++) {
+		lo = m[i] < lo ? m[i] : lo;
+		hi = m[i] > hi ? m[i] : hi;
+	}
+	assert_true(lo < 1010 && hi > 4000); /* one launch drawn four times */
+	/* a launch without samples is none */
+	assert_int_equal(stats_bootstrap_launches(v, batch, 500, first, 4, 3, m, 400), 0);
+	assert_true(m[0] >= 1000 && m[0] <= 1006);
+	stats_summarise(v, batch, 2000, 0, 3, &alone);
+	stats_summarise_launches(v, batch, 2000, first, 4, 0, 3, &together);
+	assert_true(together.p50 == alone.p50 && together.p50_lo < alone.p50_lo);
+}
+
 static void shuffle_keeps_all(void **state)
 {
 	uint32_t v[100], seen[100] = {0};
@@ -199,6 +234,7 @@ int main(void)
 		cmocka_unit_test(repeatable_and_by_batch),
 		cmocka_unit_test(sparse_batch_numbers),
 		cmocka_unit_test(interval_the_long_way),
+		cmocka_unit_test(resampled_medians),
 		cmocka_unit_test(shuffle_keeps_all),
 	};
 
