@@ -52,7 +52,7 @@ static void print_series(const json_t *c, const struct load_series *s)
 	       json_is_true(json_object_get(c, "oversubscribed")) ? ", oversubscribed"
 								  : "");
 	if (!strcmp(str(c, "path"), "none"))
-		printf(", bound: %s", str(c, "bench"));
+		printf(", bound: %s", str(c, "id"));
 	if (s->stats.p50 <
 	    RESOLVABLE_STEPS * json_number_value(json_object_get(c, "step_ns")))
 		printf(", below what the clock can tell (step %.1f ns)",

@@ -51,16 +51,18 @@ bool launched_on_threads(const struct env *env)
 }
 
 void launched_init(struct launched *l, struct env *env, struct case_desc *c,
-		   const struct dev_kernel *k)
+		   const struct dev_kernel *k, double per)
 {
 	l->env = env;
 	l->c = c;
 	l->kernel = k;
 	l->spinners = c->spinners - env->virtual_nic;
+	l->per = per;
+	l->overhead_ns = env->sm_clock.overhead_ns;
 	l->overhead_known = false;
 	l->clock = env->sm_clock;
-	c->step_ns = env->sm_clock.step_ns;
-	c->timer_overhead_ns = env->sm_clock.overhead_ns;
+	c->step_ns = env->sm_clock.step_ns / per;
+	c->timer_overhead_ns = l->overhead_ns / per;
 }
 
 uint64_t launched_ticks(const struct env *env, double ns)
@@ -68,13 +70,18 @@ uint64_t launched_ticks(const struct env *env, double ns)
 	return (uint64_t)(ns / env->sm_clock.ns_per_tick);
 }
 
-int launched_start(struct launched *l, const void *args)
+void launched_ready(struct launched *l)
 {
 	struct env *e = l->env;
 
 	sm_spinners(l->spinners, e->virtual_nic, opts_bool(e->opts, "pin"));
 	memset(e->result, 0xff, sizeof *e->result);
-	return sm_launch(e->sm, l->kernel, args);
+}
+
+int launched_start(struct launched *l, const void *args)
+{
+	launched_ready(l);
+	return sm_launch(l->env->sm, l->kernel, args);
 }
 
 /* The SM clock's rate during this very launch, where the launch was long against the step of the clock that SMs share. */
@@ -104,7 +111,8 @@ static void settle_overhead(struct launched *l)
 		return;
 	memcpy(sorted, l->env->result->baseline, sizeof sorted);
 	qsort(sorted, DEV_BASELINE, sizeof *sorted, by_ticks);
-	l->c->timer_overhead_ns = clock_ns(&l->clock, sorted[DEV_BASELINE / 2]);
+	l->overhead_ns = clock_ns(&l->clock, sorted[DEV_BASELINE / 2]);
+	l->c->timer_overhead_ns = l->overhead_ns / l->per;
 	l->overhead_known = true;
 }
 
@@ -127,8 +135,7 @@ int launched_end(struct launched *l)
 	return 0;
 }
 
-int launched_samples(struct launched *l, struct batch *b, const char *metric, uint32_t n,
-		     double per)
+int launched_samples(struct launched *l, struct batch *b, const char *metric, uint32_t n)
 {
 	double *v = batch_series(b, metric, n),
 	       *timer = batch_series(b, "timer", DEV_BASELINE);
@@ -136,9 +143,7 @@ int launched_samples(struct launched *l, struct batch *b, const char *metric, ui
 	if (!v || !timer)
 		return err_say(-ENOMEM, "no memory for samples");
 	for (uint32_t i = 0; i < n; i++)
-		v[i] = (clock_ns(&l->clock, l->env->stamps[i]) -
-			l->c->timer_overhead_ns) /
-		       per;
+		v[i] = (clock_ns(&l->clock, l->env->stamps[i]) - l->overhead_ns) / l->per;
 	for (uint32_t i = 0; i < DEV_BASELINE; i++)
 		timer[i] = clock_ns(&l->clock, l->env->result->baseline[i]);
 	return 0;

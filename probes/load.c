@@ -139,7 +139,8 @@ static int load_open(struct env *env, struct case_desc *c, void **state)
 	f->warm = gpu ? s->gpu_warm : s->thread_warm;
 	f->nodes = (uint32_t)(f->bytes / NODE_BYTES);
 	launched_init(&f->l, env, c,
-		      gpu ? &load_kernels_cuda[s->scope] : &load_kernels_host[s->scope]);
+		      gpu ? &load_kernels_cuda[s->scope] : &load_kernels_host[s->scope],
+		      1);
 	PTR_TRY(f->order = malloc(f->nodes * sizeof *f->order), err, out);
 	OUR_TRY(sm_alloc(env->sm, f->bytes, s->place, (void **)&f->mem), err, out);
 	for (uint32_t i = 0; i < f->nodes; i++)
@@ -176,7 +177,7 @@ static int load_batch(void *state, struct batch *b)
 			       "%s: the walk ended at a node that it does not lead to",
 			       f->l.c->id);
 	}
-	err = launched_samples(&f->l, b, "rtt", LOAD_TURNS, 1);
+	err = launched_samples(&f->l, b, "rtt", LOAD_TURNS);
 out:
 	return err;
 }
