@@ -4,7 +4,6 @@
  * cudart is linked statically and loads the driver at run time, so the same binary starts with and without a
  * GPU.  Nothing here changes clocks, power, persistence or MIG.
  */
-#include <cuda_runtime.h>
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -16,21 +15,12 @@
 #include "clock.h"
 #include "config.h"
 #include "err.h"
+#include "sm/cuda_try.h"
 #include "sm/dev.h"
 #include "sm/sm_ops.h"
 
 #define PAGE_BYTES 4096u
 #define CLOCK_READS 64u
-
-#define CUDA_TRY(call, err, out)                                                       \
-	do {                                                                           \
-		cudaError_t rc_ = (call);                                              \
-		if (rc_ != cudaSuccess) {                                              \
-			cudaGetLastError();                                            \
-			err = err_say(-EIO, "%s: %s", #call, cudaGetErrorString(rc_)); \
-			goto out;                                                      \
-		}                                                                      \
-	} while (0)
 
 struct sm_gpu {
 	int device;
