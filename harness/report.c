@@ -84,7 +84,7 @@ static void print_latencies(const struct load *l)
 
 		for (size_t i = 0; i < l->n; i++)
 			if (!strcmp(l->v[i].case_id, str(c, "id")) && l->v[i].n &&
-			    !report_is_component(l->v[i].metric) &&
+			    !report_is_component(c, l->v[i].metric) &&
 			    !is_baseline(l->v[i].metric))
 				print_series(c, &l->v[i]);
 		if (strcmp(status, "ok"))
@@ -185,7 +185,7 @@ static void print_components(const struct load *l)
 	{
 		const struct load_series *wall = load_find(l, str(c, "id"), "wall");
 
-		if (!wall || !wall->n)
+		if (!wall || !wall->n || !report_is_component(c, wall->metric))
 			continue;
 		if (!head)
 			puts("\nComponents of one put, ns: medians over batches (in each batch wall = kernel + exposed_comm + cpu_wait + unaccounted)\n"
