@@ -116,13 +116,15 @@ static void gpu_close(struct sm *sm)
 
 static int gpu_alloc(struct sm *sm, size_t bytes, enum sm_place place, void **ptr)
 {
+	struct sm_gpu *g = (struct sm_gpu *)sm->impl;
 	void *p = NULL;
 	int err = 0;
 
-	(void)sm;
 	if (place == SM_GPU) {
+		/* To its end: no stream of ours waits for the default one, and a late zero would wipe what it stored. */
 		CUDA_TRY(cudaMalloc(&p, bytes), err, out);
-		CUDA_TRY(cudaMemset(p, 0, bytes), err, out);
+		CUDA_TRY(cudaMemsetAsync(p, 0, bytes, g->stream), err, out);
+		CUDA_TRY(cudaStreamSynchronize(g->stream), err, out);
 	} else {
 		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
