@@ -7,8 +7,9 @@
  * Clock:     the SM's own: clock64, or the host's ticks
  * Includes:  gap: a sample is the mean gap of 64 stores, after a run-in that fills the buffers on the way; the clock read
  *            between groups, subtracted.  gap_drained: one sample a launch, all stores and the system fence behind them
- * Lies when: it is taken for the latency of a write; gap is far below gap_drained: the buffers on the way have not been
- *            filled, and gap is the SM's own pace; a host thread plays the SM: its stores go to a cache, no PCIe in between
+ * Lies when: it is taken for the latency of a write, or for what PCIe can carry: one thread stores, a few instructions
+ *            apart; gap is far below gap_drained: the buffers on the way have not been filled; a host thread plays the SM:
+ *            its stores go to a cache, no PCIe in between
  */
 #include <stdio.h>
 #include <stdlib.h>
