@@ -24,9 +24,9 @@ static void copy(json_t *to, const json_t *from, const char *key)
 
 bool report_is_component(const json_t *c, const char *metric)
 {
-	const char *path = json_string_value(json_object_get(c, "path"));
+	const char *own = json_string_value(json_object_get(c, "main_metric"));
 
-	if (path && !strcmp(path, "none"))
+	if (own && !strcmp(own, metric))
 		return false;
 	for (unsigned i = 0; i < COMPONENT_COUNT; i++)
 		if (!strcmp(metric, component_names[i]))
