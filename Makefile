@@ -117,9 +117,15 @@ bench: ## run CONFIG (default quick) and print the table; GPU=N NIC=name OUT=dir
 	$(Q)$(B)/putscope run $(CONFIG) $(if $(GPU),--gpu $(GPU)) $(if $(NIC),--nic $(NIC)) $(if $(OUT),--out $(OUT))
 test: ## build and run every test
 	@$(MAKE) --no-print-directory all unit clients
-	$(Q)B=$(B) SAN=$(SAN) $(PYTHON) -m pytest -q -p no:cacheprovider harness/tests $(wildcard harness/vcx/tests plot/tests) $(PYTEST_ARGS)
+	$(Q)B=$(B) SAN=$(SAN) $(PYTHON) -m pytest -q -p no:cacheprovider harness/tests $(wildcard harness/vcx/tests plot/tests probes/tests) $(PYTEST_ARGS)
 unit: $(UNIT_BIN)
 clients: $(CLIENT_BIN)
+bounds: ## build/tests/bounds: the probes' bounds by the CUDA runtime alone, a check from outside
+	$(Q)test "$(CUDA)" = 1 || { echo "bounds needs nvcc: install the CUDA Toolkit (12.4 or newer)" >&2; exit 2; }
+	@$(MAKE) --no-print-directory $(B)/tests/bounds
+$(B)/tests/bounds: probes/tests/bounds.cu
+	@mkdir -p $(@D); echo "  nvcc $<"
+	$(Q)$(NVCC) -std=c++17 -O3 $(GENCODE) -o $@ $<
 plots: ## figures of RUN=results/DIR (SVG, PDF and PNG)
 	$(Q)test -n "$(RUN)" || { echo "usage: make plots RUN=results/DIR" >&2; exit 2; }
 	$(Q)$(PYTHON) plot/all.py "$(RUN)"
@@ -139,4 +145,4 @@ clean: ## remove what was built
 	rm -rf build build-san
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
-.PHONY: all bench test unit clients plots deps lint clean help FORCE
+.PHONY: all bench test unit clients bounds plots deps lint clean help FORCE

@@ -60,7 +60,7 @@ static void print_series(const json_t *c, const struct load_series *s)
 	       json_is_true(json_object_get(c, "oversubscribed")) ? ", oversubscribed"
 								  : "");
 	if (!strcmp(str(c, "path"), "none"))
-		printf(", bound: %s", str(c, "bench"));
+		printf(", bound: %s", str(c, "id"));
 	if (s->stats.p50 <
 	    RESOLVABLE_STEPS * json_number_value(json_object_get(c, "step_ns")))
 		printf(", below what the clock can tell (step %.1f ns)",
@@ -92,7 +92,7 @@ static void print_latencies(const struct load *l)
 
 		for (size_t i = 0; i < l->n && !is_hop_case(c); i++)
 			if (!strcmp(l->v[i].case_id, str(c, "id")) && l->v[i].n &&
-			    !report_is_component(l->v[i].metric) &&
+			    !report_is_component(c, l->v[i].metric) &&
 			    !is_baseline(l->v[i].metric))
 				print_series(c, &l->v[i]);
 		if (strcmp(status, "ok"))
@@ -193,7 +193,7 @@ static void print_components(const struct load *l)
 	{
 		const struct load_series *wall = load_find(l, str(c, "id"), "wall");
 
-		if (!wall || !wall->n)
+		if (!wall || !wall->n || !report_is_component(c, wall->metric))
 			continue;
 		if (!head)
 			puts("\nComponents of one put, ns: medians over batches (in each batch wall = kernel + exposed_comm + cpu_wait + unaccounted)\n"

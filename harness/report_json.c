@@ -23,8 +23,12 @@ static void copy(json_t *to, const json_t *from, const char *key)
 	json_object_set(to, key, v ? v : json_null());
 }
 
-bool report_is_component(const char *metric)
+bool report_is_component(const json_t *c, const char *metric)
 {
+	const char *own = json_string_value(json_object_get(c, "main_metric"));
+
+	if (own && !strcmp(own, metric))
+		return false;
 	for (unsigned i = 0; i < COMPONENT_COUNT; i++)
 		if (!strcmp(metric, component_names[i]))
 			return true;
@@ -78,7 +82,7 @@ static void add_case(const struct load *l, const json_t *c, json_t *cases,
 		const struct load_series *s = &l->v[i];
 		json_t *j;
 
-		if (strcmp(s->case_id, id) || !s->n || report_is_component(s->metric))
+		if (strcmp(s->case_id, id) || !s->n || report_is_component(c, s->metric))
 			continue;
 		j = row(c, s->metric);
 		add_stats(j, s);
@@ -93,7 +97,7 @@ static void add_case(const struct load *l, const json_t *c, json_t *cases,
 		add_stats(j, &none);
 		json_array_append_new(cases, j);
 	}
-	if (wall && wall->n) {
+	if (wall && wall->n && report_is_component(c, wall->metric)) {
 		json_t *j = json_object();
 		double comm = NAN, exposed = NAN;
 

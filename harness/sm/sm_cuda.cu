@@ -4,7 +4,6 @@
  * cudart is linked statically and loads the driver at run time, so the same binary starts with and without a
  * GPU.  Nothing here changes clocks, power, persistence or MIG.
  */
-#include <cuda_runtime.h>
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -16,21 +15,12 @@
 #include "clock.h"
 #include "config.h"
 #include "err.h"
+#include "sm/cuda_try.h"
 #include "sm/dev.h"
 #include "sm/sm_ops.h"
 
 #define PAGE_BYTES 4096u
 #define CLOCK_READS 64u
-
-#define CUDA_TRY(call, err, out)                                                       \
-	do {                                                                           \
-		cudaError_t rc_ = (call);                                              \
-		if (rc_ != cudaSuccess) {                                              \
-			cudaGetLastError();                                            \
-			err = err_say(-EIO, "%s: %s", #call, cudaGetErrorString(rc_)); \
-			goto out;                                                      \
-		}                                                                      \
-	} while (0)
 
 struct sm_gpu {
 	int device;
@@ -126,13 +116,15 @@ static void gpu_close(struct sm *sm)
 
 static int gpu_alloc(struct sm *sm, size_t bytes, enum sm_place place, void **ptr)
 {
+	struct sm_gpu *g = (struct sm_gpu *)sm->impl;
 	void *p = NULL;
 	int err = 0;
 
-	(void)sm;
 	if (place == SM_GPU) {
+		/* To its end: no stream of ours waits for the default one, and a late zero would wipe what it stored. */
 		CUDA_TRY(cudaMalloc(&p, bytes), err, out);
-		CUDA_TRY(cudaMemset(p, 0, bytes), err, out);
+		CUDA_TRY(cudaMemsetAsync(p, 0, bytes, g->stream), err, out);
+		CUDA_TRY(cudaStreamSynchronize(g->stream), err, out);
 	} else {
 		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
