@@ -93,10 +93,11 @@ static int compare_metric(struct compare *c, size_t other, const json_t *a,
 }
 
 /* What is left over, and what reading a clock costs, are no results; components only when asked for. */
-static bool metric_is_compared(const struct compare *c, const char *metric)
+static bool metric_is_compared(const struct compare *c, const json_t *row,
+			       const char *metric)
 {
 	return strcmp(metric, "timer") && strcmp(metric, "unaccounted") &&
-	       (c->components || !report_is_component(metric));
+	       (c->components || !report_is_component(row, metric));
 }
 
 static int compare_metrics(struct compare *c, size_t other, const json_t *a,
@@ -109,7 +110,7 @@ static int compare_metrics(struct compare *c, size_t other, const json_t *a,
 		const struct load_series *s = &la->v[i], *t;
 		int err;
 
-		if (!s->n || strcmp(s->case_id, id) || !metric_is_compared(c, s->metric))
+		if (!s->n || strcmp(s->case_id, id) || !metric_is_compared(c, a, s->metric))
 			continue;
 		t = load_find(lb, id, s->metric);
 		if (!t || !t->n) {
@@ -125,7 +126,7 @@ static int compare_metrics(struct compare *c, size_t other, const json_t *a,
 		const struct load_series *s = load_find(la, id, lb->v[i].metric);
 
 		if (lb->v[i].n && !strcmp(lb->v[i].case_id, id) && (!s || !s->n) &&
-		    metric_is_compared(c, lb->v[i].metric))
+		    metric_is_compared(c, a, lb->v[i].metric))
 			compare_unlike(c, other, "case", id, "%s was measured only in %s",
 				       lb->v[i].metric, c->side[other].dir);
 	}

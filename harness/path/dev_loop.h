@@ -30,6 +30,20 @@ DEV uint64_t dev_turn(struct dev_patience *p)
 	return now - p->start + 1;
 }
 
+/* 0 .. range - 1, another for each put and salt: puts and looks fall on every phase of whatever runs in a loop. */
+DEV uint32_t dev_phase(uint64_t seq, uint64_t salt, uint32_t range)
+{
+	return (uint32_t)((payload_word(seq, salt) & 0xffffffffu) * range >> 32);
+}
+
+DEV void dev_pause(uint64_t ticks)
+{
+	const uint64_t from = dev_clock();
+
+	while (dev_clock() - from < ticks)
+		;
+}
+
 /* Poll a flag word until it holds `want` under `mask`. */
 DEV uint32_t dev_wait_flag(const uint8_t *flag, uint64_t want, uint64_t mask,
 			   uint64_t deadline)

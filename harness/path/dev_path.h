@@ -76,7 +76,9 @@ struct rtt_args {
 	struct nic_queue qa, qb;
 	uint64_t flag_b_raddr,
 		flag_a_raddr; /* the flag words as the NIC names them (big payloads) */
-	uint64_t hold_ticks;  /* rtt_hold: B waits so long before it answers */
+	uint64_t
+		hold_ticks; /* rtt_hold: B waits so long before it answers, and 0 .. gap_ticks - 1 more */
+	uint32_t gap_ticks; /* likewise: A's puts start so much later than they could */
 };
 
 /* A proxy's ring seen by its one producer.  Descriptor: two words that both carry the tag, the low 16 bits of the

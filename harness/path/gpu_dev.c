@@ -242,11 +242,14 @@ DEV void rtt_loop(const struct rtt_args *a, int order, int kind)
 }
 
 /* A round trip whose responder waits a known time before it answers: does the clock measure what was inserted?  It answers when
- * the request is complete, so that its answer meets an idle NIC whether it waits or not. */
+ * the request is complete, and after up to gap_ticks more, so that its answer meets an idle NIC on any phase of its loops,
+ * whether it waits or not. */
 DEV uint32_t hold_round(const struct rtt_args *a, struct put_state *sa,
-			struct put_state *sb, const uint64_t *d, uint64_t off,
+			struct put_state *sb, const uint64_t *d, uint64_t seq,
 			uint64_t *t, struct dev_result *r)
 {
+	const uint64_t off = (seq - a->l.seq0) % a->l.s.count * a->l.s.stride,
+		       hold = a->hold_ticks + dev_phase(seq, 8, a->gap_ticks);
 	const struct wqe_put pa = {0, a->l.s.raddr + off, 0, a->l.s.rkey, 8};
 	const struct wqe_put pb = {0, a->r.s.raddr + off, 0, a->r.s.rkey, 8};
 	uint64_t from, now;
@@ -260,7 +263,7 @@ DEV uint32_t hold_round(const struct rtt_args *a, struct put_state *sa,
 	if (status != DEV_OK)
 		return status;
 	from = dev_clock();
-	while ((now = dev_clock()) - from < a->hold_ticks)
+	while ((now = dev_clock()) - from < hold)
 		;
 	rtt_post(&a->qb, sb, &pb, 0, d, ORDER_SYS_FENCE, RTT_INLINE);
 	status = dev_wait_flag(a->r.flag_a + off, d[0], ~0ull, a->l.deadline_ticks);
@@ -282,9 +285,8 @@ DEV void hold_loop(const struct rtt_args *a)
 	dev_timer_baseline(baseline, DEV_BASELINE);
 	for (i = 0; i < a->l.ops; i++) {
 		payload_words(d, a->l.seq0 + i, 1);
-		r.status = hold_round(a, &sa, &sb, d,
-				      (uint64_t)(i % a->l.s.count) * a->l.s.stride,
-				      &t[3 * i], &r);
+		dev_pause(dev_phase(a->l.seq0 + i, 7, a->gap_ticks));
+		r.status = hold_round(a, &sa, &sb, d, a->l.seq0 + i, &t[3 * i], &r);
 		if (r.status == DEV_OK)
 			r.status = rtt_reap(&a->qb, &sb, a->l.deadline_ticks, &r,
 					    RTT_INLINE);

@@ -24,7 +24,7 @@ struct hop {
 	struct env *env;
 	struct case_desc *c;
 	const struct hop_exp *x;
-	bool across, inl, nop, live, read, imm, flag;
+	bool across, inl, bf, nop, live, read, imm, flag;
 	enum hop_kernel kernel;
 	struct slots slots;
 	uint32_t lead, dither;
@@ -82,6 +82,7 @@ static int hop_open(struct env *env, struct case_desc *c, void **state)
 	h->imm = !strcmp(h->x->opcode, "write-imm");
 	h->flag = !strcmp(h->x->end, "flag");
 	h->live = !strncmp(h->x->end, "live-", 5);
+	h->bf = !strcmp(h->x->doorbell, "bf");
 	h->inl = !strcmp(h->x->payload, "inline");
 	h->slots.bytes = (uint32_t)c->size_bytes;
 	h->slots.inl = h->inl;
@@ -149,7 +150,7 @@ static int outcome(struct hop *h)
 	h->c->puts += r->at;
 	h->env->count.sm_doorbells += r->at;
 	if (r->status != DEV_OK) {
-		hop_pair_broken(h->env, h->across);
+		hop_pair_broken(h->env, h->across, h->bf);
 		return r->status == DEV_DEADLINE
 			       ? err_say(-ETIMEDOUT,
 					 "put %u of %u did not end within its deadline (%s)",
@@ -247,18 +248,20 @@ static int live_series(struct hop *h, struct batch *b, const struct clock_fit *c
 
 static int stamped_series(struct hop *h, struct batch *b, const struct clock_fit *c)
 {
-	const double *issue, *period;
+	const double *issue, *flight, *period;
 
 	if (!window(h, b, "wqe_build", c, HOP_T0, HOP_BUILT, 1) ||
 	    !(issue = window(h, b, "issue", c, HOP_T0, HOP_RUNG, 1)) ||
-	    !window(h, b, "flight", c, HOP_RUNG, HOP_SEEN, 0) ||
+	    !(flight = window(h, b, "flight", c, HOP_RUNG, HOP_SEEN, 0)) ||
 	    (!h->flag && !window(h, b, "completion", c, HOP_SEEN, HOP_DONE, 1)) ||
 	    !(period = periods(h, b, c)))
 		return err_say(-ENOMEM, "no memory for samples");
-	/* The next launch looks first one lead and 0 .. one period after the window opens. */
+	/* The next launch looks first one lead and 0 .. two periods after the window opens: all before the end can be seen. */
 	h->lead = (uint32_t)((median_of(issue, h->slots.ops) + h->c->timer_overhead_ns) /
 			     c->ns_per_tick);
-	h->dither = (uint32_t)(median_of(period, h->slots.ops) / c->ns_per_tick);
+	h->dither = (uint32_t)(fmin(median_of(period, h->slots.ops),
+				    median_of(flight, h->slots.ops) / 4) /
+			       c->ns_per_tick);
 	return 0;
 }
 
@@ -374,7 +377,7 @@ static int one_way(struct hop *h, struct batch *b, struct hop_pair *p,
 
 static int launch(struct hop *h, struct batch *b, enum hop_form form)
 {
-	struct hop_pair *p = hop_pair(h->env, h->across);
+	struct hop_pair *p = hop_pair(h->env, h->across, h->bf);
 	const struct dev_kernel *k = sm_is_gpu(h->env->sm)
 					     ? &hop_kernels_cuda[h->kernel][form]
 					     : &hop_kernels_host[h->kernel][form];

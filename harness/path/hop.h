@@ -25,8 +25,9 @@ struct hop_ops {
 extern const struct hop_ops hop_ops, hop_beside_ops;
 
 /* Queue pairs of both kinds of endpoints; closed with the env. */
-struct hop_pair *hop_pair(struct env *e, bool across); /* NULL with the sentence */
-void hop_pair_broken(struct env *e, bool across);
+struct hop_pair *hop_pair(struct env *e, bool across,
+			  bool bf); /* NULL with the sentence */
+void hop_pair_broken(struct env *e, bool across, bool bf);
 void hop_pairs_close(struct env *e);
 
 /* A group's delays: "base" or "HOP=NS[+HOP=NS]..."; -EINVAL with the sentence. */

@@ -13,6 +13,7 @@
 #include "path/slots.h"
 
 #define DEADLINE_NS 1.5e9
+#define GAP_NS 1000.0
 #define GAP_WQES 32u
 
 #pragma weak rtt_hold_kernel_cuda
@@ -143,7 +144,7 @@ static int gap_batch(struct beside *s, struct batch *b)
 	const bool across = !strcmp(s->c->endpoints, "across");
 	const uint64_t none[NIC_HOPS] = {0};
 	struct slots slots = {.ops = GAP_WQES};
-	struct hop_pair *p = hop_pair(e, across);
+	struct hop_pair *p = hop_pair(e, across, false);
 	struct hop_args a = {0};
 	struct clock_fit c;
 	double wall, *gap;
@@ -165,7 +166,7 @@ static int gap_batch(struct beside *s, struct batch *b)
 	if (!err)
 		err = ended(s, &slots, 1);
 	if (err) {
-		hop_pair_broken(e, across);
+		hop_pair_broken(e, across, false);
 		goto out;
 	}
 	c = settle(s);

@@ -12,40 +12,54 @@
 #define INLINE_AT 36u	       /* inline data behind control, remote address and header */
 #define NOP_DS 1u
 
-DEV uint64_t hop_build(const struct nic_queue *q, uint32_t pi, const struct wqe_put *p,
-		       const uint64_t *d, int op, int inl)
+DEV uint8_t *hop_block(const struct nic_queue *q, uint32_t pi)
 {
-	uint8_t *w = q->sq + (size_t)(pi & (q->sq_count - 1)) * WQE_BB_BYTES;
-	uint64_t ctrl;
-
-	if (op == HOP_OP_NOP) {
-		ctrl = wqe_ctrl(pi, WQE_OP_NOP, q->qpn, NOP_DS);
-		dev_st16(w, ctrl, wqe_ctrl_flags(WQE_CQE_ALWAYS));
-		return ctrl;
-	}
-	ctrl = wqe_ctrl(pi,
-			op == HOP_OP_READ	 ? WQE_OP_READ
-			: op == HOP_OP_WRITE_IMM ? WQE_OP_WRITE_IMM
-						 : WQE_OP_WRITE,
-			q->qpn, inl ? wqe_inline_ds(p->bytes) : 3);
-	if (inl)
-		wqe_write_inline(w, ctrl, p, d);
-	else
-		wqe_write_pointer(w, ctrl, p);
-	return ctrl;
+	return q->sq + (size_t)(pi & (q->sq_count - 1)) * WQE_BB_BYTES;
 }
 
-/* BlueFlame: the whole WQE into the register, in ascending order, so that the NIC need not fetch it. */
-DEV void hop_blueflame(uint8_t *reg, const struct nic_queue *q, uint32_t pi)
-{
-	const uint8_t *w = q->sq + (size_t)(pi & (q->sq_count - 1)) * WQE_BB_BYTES;
-	uint64_t v[WQE_BB_BYTES / 8];
+/* One WQE as it will stand in the ring, held in registers: BlueFlame stores it once more. */
+struct hop_wqe {
+	uint64_t w[WQE_BB_BYTES / 8];
+};
 
-	for (int k = 0; k < 8; k++)
-		v[k] = dev_ld8b(w + 8 * k);
-	for (int k = 0; k < 7; k++)
-		dev_st8b(reg + 8 * k, v[k]);
-	dev_st_mmio8b(reg + 56, v[7]);
+DEV struct hop_wqe hop_make(const struct nic_queue *q, uint32_t pi,
+			    const struct wqe_put *p, const uint64_t *d, int op, int inl)
+{
+	struct hop_wqe e;
+
+	e.w[1] = wqe_ctrl_flags(WQE_CQE_ALWAYS);
+	if (op == HOP_OP_NOP) {
+		e.w[0] = wqe_ctrl(pi, WQE_OP_NOP, q->qpn, NOP_DS);
+		for (int k = 2; k < 8; k++)
+			e.w[k] = 0;
+		return e;
+	}
+	e.w[0] = wqe_ctrl(pi,
+			  op == HOP_OP_READ	   ? WQE_OP_READ
+			  : op == HOP_OP_WRITE_IMM ? WQE_OP_WRITE_IMM
+						   : WQE_OP_WRITE,
+			  q->qpn, inl ? wqe_inline_ds(p->bytes) : 3);
+	e.w[2] = dev_be64(p->raddr);
+	e.w[3] = dev_be32(p->rkey);
+	if (inl) {
+		e.w[4] = d[0] << 32 | dev_be32(WQE_INLINE | p->bytes);
+		e.w[5] = d[1] << 32 | d[0] >> 32;
+		e.w[6] = d[2] << 32 | d[1] >> 32;
+		e.w[7] = d[3] << 32 | d[2] >> 32;
+	} else {
+		e.w[4] = (uint64_t)dev_be32(p->lkey) << 32 | dev_be32(p->bytes);
+		e.w[5] = dev_be64(p->laddr);
+		e.w[6] = e.w[7] = 0;
+	}
+	return e;
+}
+
+/* The whole 64 B block, in four ascending stores of 16 B: into the ring, or (BlueFlame) into the register, so that the NIC need
+ * not fetch it. */
+DEV void hop_store(uint8_t *at, const struct hop_wqe *e)
+{
+	for (int k = 0; k < 8; k += 2)
+		dev_st16(at + 8 * k, e->w[k], e->w[k + 1]);
 }
 
 DEV uint64_t hop_live_word(uint64_t tag)
@@ -113,20 +127,6 @@ DEV uint32_t hop_look(const struct nic_queue *q, uint32_t ci, const uint8_t *fla
 	return look < 0 ? DEV_ERROR_CQE : DEV_OK;
 }
 
-/* 0 .. range - 1, another for each put and salt: puts and looks fall on every phase of whatever runs in a loop. */
-DEV uint32_t hop_phase(uint64_t seq, uint64_t salt, uint32_t range)
-{
-	return (uint32_t)((payload_word(seq, salt) & 0xffffffffu) * range >> 32);
-}
-
-DEV void hop_pause(uint32_t ticks)
-{
-	const uint64_t from = dev_clock();
-
-	while (dev_clock() - from < ticks)
-		;
-}
-
 /* One put in progress: everything that is chosen before the window opens. */
 struct hop_put {
 	struct wqe_put p;
@@ -149,15 +149,13 @@ DEV void hop_choose(const struct hop_args *a, const struct nic_queue *q, uint32_
 	h->p.bytes = a->l.bytes;
 	h->tag = (seq & 0x3fffffff) | 0x40000000;
 	h->flag = a->flag + off;
-	h->phase = hop_phase(seq, 7, a->dither);
+	/* Two of them: their sum lies evenly on the poll's period even where the period is not known exactly. */
+	h->phase = dev_phase(seq, 7, a->dither) + dev_phase(seq, 9, a->dither);
 	h->d[0] = live == HOP_LIVE_WQE ? hop_live_word(h->tag) : payload_word(seq, 0);
 	for (int k = 1; k < 4; k++)
 		h->d[k] = inl ? payload_word(seq, k) : 0;
 	h->want = h->d[0];
-	h->live_at = live == HOP_LIVE_SOURCE
-			     ? head
-			     : q->sq + (size_t)(pi & (q->sq_count - 1)) * WQE_BB_BYTES +
-				       INLINE_AT;
+	h->live_at = live == HOP_LIVE_SOURCE ? head : hop_block(q, pi) + INLINE_AT;
 	if (live == HOP_LIVE_SOURCE)
 		dev_st8b(head, hop_live_word(h->tag));
 	else if (!inl && op != HOP_OP_NOP)
@@ -191,16 +189,18 @@ DEV void hop_loop(const struct hop_args *a, struct hop_share *share, int op, int
 	dev_result_open(&r);
 	dev_timer_baseline(baseline, DEV_BASELINE);
 	for (i = 0; i < a->l.ops; i++) {
-		uint64_t s[HOP_STAMPS] = {0}, ctrl;
+		uint64_t s[HOP_STAMPS] = {0};
+		struct hop_wqe e;
 		struct hop_wait w;
 		struct hop_put h;
 
 		hop_choose(a, &q, pi, slot, a->l.seq0 + i, &h, op, inl, live);
 		w.deadline = a->l.deadline_ticks;
 		w.looks = 0;
-		hop_pause(hop_phase(a->l.seq0 + i, 8, a->gap));
+		dev_pause(dev_phase(a->l.seq0 + i, 8, a->gap));
 		s[HOP_T0] = dev_clock();
-		ctrl = hop_build(&q, pi, &h.p, h.d, op, inl);
+		e = hop_make(&q, pi, &h.p, h.d, op, inl);
+		hop_store(hop_block(&q, pi), &e);
 		if (form != HOP_PLAIN)
 			s[HOP_BUILT] = dev_clock_before_stores();
 		dev_st4b(q.sq_rec, dev_be32((pi + 1) & 0xffff));
@@ -212,9 +212,9 @@ DEV void hop_loop(const struct hop_args *a, struct hop_share *share, int op, int
 			share->at = h.live_at;
 		}
 		if (bf)
-			hop_blueflame(q.reg + reg_off, &q, pi);
+			hop_store(q.reg + reg_off, &e);
 		else
-			dev_st_mmio8b(q.reg + reg_off, ctrl);
+			dev_st_mmio8b(q.reg + reg_off, e.w[0]);
 		if (form != HOP_PLAIN)
 			s[HOP_RUNG] = dev_clock();
 		w.first = s[HOP_T0] + a->lead + h.phase;
@@ -304,7 +304,7 @@ DEV void hop_gap_loop(const struct hop_args *a)
 	uint32_t pi = q.cursor->pi, ci = q.cursor->ci, reg_off = q.cursor->reg_off, i;
 	struct hop_wait w = {0, a->l.deadline_ticks, 0};
 	struct dev_result r;
-	uint64_t ctrl = 0;
+	struct hop_wqe e = {{0}};
 
 	dev_result_open(&r);
 	dev_timer_baseline(baseline, DEV_BASELINE);
@@ -313,11 +313,12 @@ DEV void hop_gap_loop(const struct hop_args *a)
 
 		hop_choose(a, &q, pi, i % a->l.s.count, a->l.seq0 + i, &h, HOP_OP_WRITE,
 			   1, HOP_DEAD);
-		ctrl = hop_build(&q, pi++, &h.p, h.d, HOP_OP_WRITE, 1);
+		e = hop_make(&q, pi, &h.p, h.d, HOP_OP_WRITE, 1);
+		hop_store(hop_block(&q, pi++), &e);
 	}
 	dev_st4b(q.sq_rec, dev_be32(pi & 0xffff));
 	dev_fence_sys(); /* this thread and the NIC: all WQEs and the record before the doorbell */
-	dev_st_mmio8b(q.reg + reg_off, ctrl);
+	dev_st_mmio8b(q.reg + reg_off, e.w[0]);
 	for (i = 0; i < a->l.ops; i++) {
 		r.status =
 			hop_look(&q, ci, a->flag, 0, &w, NULL, 0, HOP_TO_CQE, HOP_DEAD);

@@ -58,32 +58,38 @@ out:
 	return err;
 }
 
-struct hop_pair *hop_pair(struct env *e, bool across)
+/* [across][BlueFlame]: a page that sees both kinds of doorbells would have to tell them apart each time. */
+static unsigned pair_index(bool across, bool bf)
+{
+	return 2u * across + bf;
+}
+
+struct hop_pair *hop_pair(struct env *e, bool across, bool bf)
 {
 	struct hop_pair *p;
 
 	if (!e->hops)
-		e->hops = calloc(2, sizeof *e->hops);
+		e->hops = calloc(HOP_PAIRS, sizeof *e->hops);
 	if (!e->hops) {
 		err_say(-ENOMEM, "no memory for queue pairs");
 		return NULL;
 	}
-	p = &e->hops[across];
+	p = &e->hops[pair_index(across, bf)];
 	return p->open || !pair_open(e, p, across) ? p : NULL;
 }
 
-void hop_pair_broken(struct env *e, bool across)
+void hop_pair_broken(struct env *e, bool across, bool bf)
 {
 	if (e->hops)
-		pair_close(&e->hops[across]);
+		pair_close(&e->hops[pair_index(across, bf)]);
 }
 
 void hop_pairs_close(struct env *e)
 {
 	if (!e->hops)
 		return;
-	pair_close(&e->hops[0]);
-	pair_close(&e->hops[1]);
+	for (unsigned i = 0; i < HOP_PAIRS; i++)
+		pair_close(&e->hops[i]);
 	free(e->hops);
 	e->hops = NULL;
 }

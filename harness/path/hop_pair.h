@@ -5,6 +5,8 @@
 #define PUTSCOPE_HOP_PAIR_H
 #include "path/hop.h"
 
+#define HOP_PAIRS 4u
+
 struct hop_side {
 	struct nic *nic;
 	struct nic_qp *qp; /* A's is driven by the SM, B's by the CPU */

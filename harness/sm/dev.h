@@ -135,6 +135,26 @@ DEV void dev_threadfence(void)
 {
 	__threadfence();
 }
+/* Add and hand back the old value: atomic for this GPU's threads (gpu), or for the CPU and devices too (sys).  The addend should
+ * differ between lanes: of one alike in all the compiler makes a vote first. */
+DEV uint64_t dev_atomic_add_gpu8b(void *p, uint64_t v)
+{
+	uint64_t old;
+	asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;"
+		     : "=l"(old)
+		     : "l"(p), "l"(v)
+		     : "memory");
+	return old;
+}
+DEV uint64_t dev_atomic_add_sys8b(void *p, uint64_t v)
+{
+	uint64_t old;
+	asm volatile("atom.relaxed.sys.global.add.u64 %0, [%1], %2;"
+		     : "=l"(old)
+		     : "l"(p), "l"(v)
+		     : "memory");
+	return old;
+}
 /* A GPU thread that polls has nothing to yield to. */
 DEV void dev_relax(void)
 {
@@ -264,6 +284,15 @@ DEV void dev_fence_sys(void)
 DEV void dev_threadfence(void)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+/* On x86 every atomic is one of all cores: the scopes are alike. */
+DEV uint64_t dev_atomic_add_gpu8b(void *p, uint64_t v)
+{
+	return __atomic_fetch_add((uint64_t *)p, v, __ATOMIC_RELAXED);
+}
+DEV uint64_t dev_atomic_add_sys8b(void *p, uint64_t v)
+{
+	return __atomic_fetch_add((uint64_t *)p, v, __ATOMIC_RELAXED);
 }
 /* One turn of a poll that found nothing: gives the core away when cores are short, else returns at once. */
 DEV void dev_relax(void)

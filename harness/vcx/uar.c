@@ -36,8 +36,8 @@
 #define WORDS (WQE_BB / 8)
 #define HALVES 4u /* of one page */
 #define HALF_BYTES (UAR_BFREG_BYTES / 2)
-#define BF_LOOKS \
-	8u /* for the rest of a WQE whose first word has come: each plain doorbell pays them too */
+/* Looks for the rest of a WQE whose first word has come: over PCIe it takes a while. */
+#define BF_LOOKS 1000u
 
 struct half {
 	bool unsure; /* words may still arrive, or have arrived and were not taken */
