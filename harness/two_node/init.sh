@@ -26,6 +26,7 @@ until_true() {
 }
 hand_out() {
 	counters >/out/counters.after
+	tc -s qdisc show dev eth0 >/out/qdisc
 	tar -C /out -cf /dev/vda . && sync
 	say "handed out"
 	poweroff -f
