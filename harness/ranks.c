@@ -119,7 +119,7 @@ int ranks_recv(struct ranks *r, void *p, size_t bytes, double deadline_s, double
 	if (err == -EINTR)
 		return err_say(
 			err,
-			"rank %d did not answer any more when a signal came: has the launcher ended it?",
+			"rank %d did not answer any more when a signal came (a launcher sends one when another rank has ended)",
 			!r->rank);
 	return err ? err_say(err, "rank %d does not answer: %s", !r->rank, strerror(-err))
 		   : 0;

@@ -16,7 +16,7 @@
 #define TEXT_BYTES_MAX (4u << 20)
 #define MEET_S \
 	60.0 /* hello and meet: the other rank may still be starting, or opening its GPU */
-#define ANSWER_S 5.0  /* all else is short work for a rank that is alive */
+#define ANSWER_S 4.0  /* all else is short work for a rank that is alive */
 #define NEXT_S 300.0  /* rank 1: until the next question, while rank 0 measures */
 #define GRACE_0_S 0.5 /* once a signal has come: a launcher kills soon after it */
 #define GRACE_1_S 5.0 /* rank 1 serves on, so that rank 0 can end its batch */

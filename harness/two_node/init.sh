@@ -5,7 +5,9 @@
 /bin/busybox --install -s /usr/bin
 export PATH=/bin:/usr/bin HOME=/root
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-ip() { /bin/ip "$@"; } # busybox's shell would take its own applet
+# busybox's shell would take its own applets of these names
+ip() { /bin/ip "$@"; }
+tc() { /bin/tc "$@"; }
 say() { echo "@@ $(cut -d' ' -f1 /proc/uptime) $*"; }
 fail() {
 	say "FAILED $*"
@@ -14,16 +16,18 @@ fail() {
 counters() {
 	(cd /sys/class/infiniband/rxe0/ports/1/hw_counters && grep . ./* | sed 's,^\./,,')
 }
+seconds() { cut -d. -f1 /proc/uptime; }
 # until_true SECONDS COMMAND...: looks ten times a second
 until_true() {
-	left=$(($1 * 10))
+	end=$(($(seconds) + $1))
 	shift
 	until "$@" >/dev/null 2>&1; do
-		left=$((left - 1))
-		[ $left -gt 0 ] || return 1
+		[ "$(seconds)" -lt "$end" ] || return 1
 		sleep 0.1
 	done
 }
+# tell COMMAND: has node 2's shell run it; false unless that said so
+tell() { printf '%s && echo told\n' "$*" | nc -w 2 node2 7000 | grep -q told; }
 hand_out() {
 	counters >/out/counters.after
 	tc -s qdisc show dev eth0 >/out/qdisc
@@ -56,13 +60,13 @@ until_true 20 grep -q up /sys/class/net/eth0/operstate || fail "no carrier on et
 rdma link add rxe0 type rxe netdev eth0 || fail "rdma link add"
 until_true 20 test -e /dev/infiniband/uverbs0 || fail "no uverbs device"
 nc -ll -p 7000 -e /bin/sh &
-until_true 60 ping -c 1 -W 1 "node$((3 - N))" || fail "the other node does not answer"
-say "wire up"
 counters >/out/counters.before
 
 if [ "$N" = 1 ]; then
+	until_true 60 tell true || fail "node2 does not answer"
+	say "wire up"
 	. /measure
-	printf 'touch /tmp/done\n' | nc -w 2 node2 7000 || say "node2 is gone"
+	until_true 15 tell 'touch /tmp/done' || say "node2 is gone"
 else
 	until_true 600 test -e /tmp/done
 fi

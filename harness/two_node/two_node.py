@@ -85,17 +85,17 @@ def check(work, build):
             f"errors; packets sent/received {a['sent_pkts']}/{a['rcvd_pkts']} and {b['sent_pkts']}/{b['rcvd_pkts']}")
 
 
-def arguments(doc):
+def arguments(doc, name):
     p = argparse.ArgumentParser(description=doc.splitlines()[0])
     p.add_argument("--build", type=pathlib.Path, default=guests.ROOT / "build", help="folder of putscope (default: build)")
-    p.add_argument("--out", type=pathlib.Path, default=guests.CACHE / "run",
-                   help="folder for logs and results (default: build/two_node/run)")
+    p.add_argument("--out", type=pathlib.Path, default=guests.CACHE / name,
+                   help=f"folder for logs and results (default: build/two_node/{name})")
     a = p.parse_args()
     return a.out.resolve(), a.build.resolve()
 
 
 def main():
-    work, build = arguments(__doc__)
+    work, build = arguments(__doc__, "run")
     start = time.monotonic()
     try:
         both = guests.run(work, build, COMMAND, LIMIT_S)
