@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two QEMU guests on one virtual wire: started, watched by what they say on their consoles, their out-boxes opened."""
 import contextlib
+import os
 import pathlib
 import shutil
 import signal
@@ -16,6 +17,7 @@ ROOT = image.HERE.parents[1]
 CACHE = ROOT / "build/two_node"
 OUTBOX_BYTES = 64 << 20
 MEMORY_MIB = 768
+NICE = 15
 MPIRUN = "mpirun --mca plm_rsh_agent /bin/rsh_agent -np 2 --host node1,node2 --map-by node --bind-to none"
 
 
@@ -25,6 +27,11 @@ def free_ports(n):
         for s in socks:
             s.bind(("127.0.0.1", 0))
         return [s.getsockname()[1] for s in socks]
+
+
+def be_nice():
+    """15, not 15 more: under `nice make` guests at 19 stand still for a minute beside a program that spins."""
+    os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
 
 
 class Guest:
@@ -39,13 +46,14 @@ class Guest:
         wire = (f"dgram,id=wire,local.type=inet,local.host=127.0.0.1,local.port={here},remote.type=inet,"
                 f"remote.host=127.0.0.1,remote.port={there}")
         args = ["timeout", "-k", "5", limit_s + 10,     # outlives this program, should that be killed
-                "nice", "-n", "15", image.find("qemu-system-x86_64"), "-accel", "tcg,thread=multi", "-cpu", "max", "-M", "q35",
+                image.find("qemu-system-x86_64"), "-accel", "tcg,thread=multi", "-cpu", "max", "-M", "q35",
                 "-smp", 1, "-m", MEMORY_MIB, "-nodefaults", "-no-reboot", "-display", "none", "-serial", f"file:{self.log}",
                 "-netdev", wire, "-device", f"virtio-net-pci,netdev=wire,mac=52:54:00:00:00:0{node},romfile=",
                 "-drive", f"file={self.outbox},format=raw,if=virtio", "-kernel", kernel, "-initrd", initrd,
                 "-append", f"console=ttyS0 quiet panic=-1 mitigations=off node={node}"]
         with open(self.qemu_log, "wb") as log:
-            self.process = subprocess.Popen([str(a) for a in args], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = subprocess.Popen([str(a) for a in args], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            preexec_fn=be_nice)
 
     def running(self):
         return self.process.poll() is None

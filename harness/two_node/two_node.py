@@ -19,7 +19,7 @@ from image import Missing  # noqa: E402
 
 LIMIT_S = 150       # of the guests, from power-on to power-off
 PUTS = 1000         # of each path at least
-ARGS = f"-k bench=quick -k sizes=8,4096 -k min_samples={PUTS} -k warmup=1 -k ci_target=50 --time 60 --nic rxe0 --gpu none"
+ARGS = f"-k bench=quick -k sizes=8,4096 -k min_samples={PUTS} -k warmup=1 -k ci_target=50 --time 100 --nic rxe0 --gpu none"
 COMMAND = f"""
 say measuring
 {guests.MPIRUN} /opt/putscope run {ARGS} --out /out/result >/out/stdout 2>/out/stderr
