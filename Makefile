@@ -112,12 +112,18 @@ $(foreach t,$(CLIENT_C),$(eval $(call client_rule,$(t))))
 
 # ---- what users call ----
 CONFIG ?= quick
-bench: ## run CONFIG (default quick) and print the table; GPU=N NIC=name OUT=dir
+bench: ## run CONFIG (default quick) and print the table; GPU=N NIC=name OUT=dir HOSTS=a,b
 	@$(MAKE) --no-print-directory all
-	$(Q)$(B)/putscope run $(CONFIG) $(if $(GPU),--gpu $(GPU)) $(if $(NIC),--nic $(NIC)) $(if $(OUT),--out $(OUT))
+	$(Q)$(if $(HOSTS),mpirun -np 2 --host $(HOSTS) --map-by node --bind-to none $(CURDIR)/)$(B)/putscope run $(CONFIG) $(if $(GPU),--gpu $(GPU)) $(if $(NIC),--nic $(NIC)) $(if $(OUT),--out $(OUT))
 test: ## build and run every test
 	@$(MAKE) --no-print-directory all unit clients
 	$(Q)B=$(B) SAN=$(SAN) $(PYTHON) -m pytest -q -p no:cacheprovider harness/tests $(wildcard harness/vcx/tests plot/tests probes/tests) $(PYTEST_ARGS)
+test-two-node: ## two QEMU guests, Soft-RoCE between them, mpirun over both; needs deps-two-node and no hardware
+	@$(MAKE) --no-print-directory all
+	$(Q)$(PYTHON) harness/two_node/two_node.py --build $(B)
+test-bad-wire: ## the same with lost packets, and with the peer killed in mid-run
+	@$(MAKE) --no-print-directory all
+	$(Q)$(PYTHON) harness/two_node/bad_wire.py --build $(B)
 unit: $(UNIT_BIN)
 clients: $(CLIENT_BIN)
 bounds: ## build/tests/bounds: the probes' bounds by the CUDA runtime alone, a check from outside
@@ -133,11 +139,19 @@ DEB := build-essential pkg-config git libibverbs-dev ibverbs-providers ibverbs-u
   libcmocka-dev libopenmpi-dev openmpi-bin python3 python3-pytest python3-matplotlib
 RPM := gcc make pkgconf git rdma-core-devel libibverbs-utils perftest jansson-devel inih-devel lapack-devel gcc-gfortran libcmocka-devel openmpi-devel \
   python3 python3-pytest python3-matplotlib
-deps: ## install the Debian/Ubuntu packages (elsewhere: print the dnf names)
-	@if command -v apt-get >/dev/null; then missing=$$(for p in $(DEB); do dpkg-query -Wf '$${Status}\n' $$p 2>/dev/null | grep -q '^install ok installed' || echo $$p; done); \
+DEB_TWO_NODE := qemu-system-x86 busybox-static cpio kmod iproute2
+RPM_TWO_NODE := qemu-system-x86 busybox cpio kmod iproute
+# $(1): Debian's names, $(2): those of dnf
+define install
+	@if command -v apt-get >/dev/null; then missing=$$(for p in $(1); do dpkg-query -Wf '$${Status}\n' $$p 2>/dev/null | grep -q '^install ok installed' || echo $$p; done); \
 	  [ -z "$$missing" ] || { s=; [ "$$(id -u)" = 0 ] || s=sudo; $$s apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive $$s apt-get install -y -qq --no-install-recommends $$missing >/dev/null; }; \
-	else echo "install: dnf install $(RPM)"; fi
+	else echo "install: dnf install $(2)"; fi
+endef
+deps: ## install the Debian/Ubuntu packages (elsewhere: print the dnf names)
+	$(call install,$(DEB),$(RPM))
+deps-two-node: ## the packages of test-two-node (QEMU; the guests' kernel is fetched by the test and not installed)
+	$(call install,$(DEB_TWO_NODE),$(RPM_TWO_NODE))
 lint: ## clang-format check, if it is installed
 	@command -v clang-format >/dev/null || { echo "clang-format is not installed"; exit 0; }; \
 	git ls-files '*.c' '*.h' '*.cu' | xargs clang-format --dry-run -Werror
@@ -145,4 +159,4 @@ clean: ## remove what was built
 	rm -rf build build-san
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
-.PHONY: all bench test unit clients bounds plots deps lint clean help FORCE
+.PHONY: all bench test test-two-node test-bad-wire unit clients bounds plots deps deps-two-node lint clean help FORCE

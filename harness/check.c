@@ -111,6 +111,20 @@ static void check_cases(const struct load *l, struct findings *f)
 	}
 }
 
+/* Packets that were lost or repeated, as the drivers of both ranks counted: said, not refused. */
+static void check_wire(const struct load *l, struct findings *f)
+{
+	const json_t *mine = json_object_get(l->run, "evidence"),
+		     *peer = json_object_get(mine, "peer");
+	size_t i;
+	json_t *line;
+
+	json_array_foreach(json_object_get(mine, "dirty"), i, line)
+		find(f->warnings, "dirty: rank 0, %s", json_string_value(line));
+	json_array_foreach(json_object_get(peer, "dirty"), i, line)
+		find(f->warnings, "dirty: rank 1, %s", json_string_value(line));
+}
+
 /* Every series belongs to a case, and no median is negative beyond what its clock can tell. */
 static void check_series(const struct load *l, struct findings *f)
 {
@@ -265,6 +279,7 @@ int cmd_check(int argc, char **argv)
 		find(f.errors, "the run is incomplete: %s",
 		     str(l->run, "why_incomplete"));
 	check_series(l, &f);
+	check_wire(l, &f);
 	if (l->complete)
 		check_cases(l, &f);
 	print_result(l, &f, dir, json);

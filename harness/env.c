@@ -2,12 +2,16 @@
  * env.c: open and close the rig of a run; its facts and its evidence.
  */
 #include <dlfcn.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "counters.h"
+#include "engine.h"
 #include "err.h"
+#include "facts.h"
 #include "path/hop.h"
 #include "path/put.h"
 #include "rig.h"
@@ -106,17 +110,21 @@ out:
 	return err;
 }
 
-/* Rank 0 learns where endpoint B's memory lies. */
+/* Rank 0 learns where endpoint B's memory lies and what rank 1 is, and says who measures what, first of all. */
 static int meet_peer(struct env *e)
 {
-	struct serve_msg m = {.what = SERVE_HELLO};
+	struct serve_msg m = {.what = SERVE_MEET};
 	char here[64] = "";
+	json_t *all, *facts;
+	size_t i;
 	int err;
 
 	if (e->ranks.count == 1 || e->ranks.rank != 0)
 		return 0;
-	err = serve_ask(e, &m);
-	if (!err && e->virtual_nic &&
+	err = serve_ask(e, &m, &e->peer.facts);
+	if (err)
+		return err;
+	if (e->virtual_nic &&
 	    (gethostname(here, sizeof here - 1) || strncmp(here, m.host, sizeof here)))
 		return err_say(
 			-EINVAL,
@@ -124,7 +132,30 @@ static int meet_peer(struct env *e)
 			m.host);
 	e->end[END_B].dst_addr = m.dst_addr;
 	e->end[END_B].dst_rkey = m.dst_rkey;
-	return err;
+	all = env_ranks(e);
+	json_array_foreach(all, i, facts) facts_print(facts);
+	json_decref(all);
+	return 0;
+}
+
+/* A put to the other rank, before anything is timed: queue pairs connect whether or not packets pass. */
+static int reach_peer(struct env *e)
+{
+	char why[200];
+	int err;
+
+	if (e->ranks.count == 1 || e->ranks.rank != 0)
+		return 0;
+	err = put_self_test(e, "host");
+	if (!err)
+		return 0;
+	snprintf(why, sizeof why, "%s", err_last());
+	return err_say(
+		-EHOSTUNREACH,
+		"%s here cannot put into the memory of rank 1 on %s: %s; check that both ports are in one "
+		"network, that both GIDs are RoCE v2 of one address family, that MTUs agree, and that no "
+		"firewall stops UDP port 4791",
+		e->nics[0]->name, e->peer.host, why);
 }
 
 /* Both kinds of queue pairs now: what a device refuses is known before anything is measured. */
@@ -150,9 +181,11 @@ int env_open(struct env **out, const struct opts *o)
 	e->opts = o;
 	e->virtual_nic = nic_is_virtual();
 	OUR_TRY(ranks_open(&e->ranks), err, out);
+	OUR_TRY(serve_hello(e), err, out);
 	OUR_TRY(parse_gpu(opts_str(o, "gpu"), &gpu), err, out);
 	OUR_TRY(sm_open(&e->sm, gpu), err, out);
 	OUR_TRY(open_nics(e, o), err, out);
+	PTR_TRY(e->counters = counters_read(e), err, out);
 	OUR_TRY(choose_data(e, o), err, out);
 	OUR_TRY(clock_fit_host(&e->host_clock, 100), err, out);
 	OUR_TRY(sm_clocks(e->sm, &e->sm_clock, &e->sm_wall), err, out);
@@ -166,9 +199,11 @@ int env_open(struct env **out, const struct opts *o)
 		out);
 	OUR_TRY(meet_peer(e), err, out);
 	OUR_TRY(open_pairs(e), err, out);
+	OUR_TRY(reach_peer(e), err, out);
 	*out = e;
 	return 0;
 out:
+	serve_refuse(e, err);
 	env_close(e);
 	return err;
 }
@@ -187,8 +222,7 @@ void env_close(struct env *e)
 {
 	if (!e)
 		return;
-	if (e->ranks.count == 2 && e->ranks.rank == 0 && e->end[END_B].remote)
-		serve_ask(e, &(struct serve_msg){.what = SERVE_END});
+	env_peer_end(e);
 	hop_pairs_close(e);
 	rig_pair_broken(e, true);
 	rig_pair_broken(e, false);
@@ -211,6 +245,9 @@ void env_close(struct env *e)
 	nic_close(e->nics[1]);
 	sm_close(e->sm);
 	ranks_close(&e->ranks);
+	json_decref(e->counters);
+	json_decref(e->peer.facts);
+	json_decref(e->peer.evidence);
 	free(e);
 }
 
@@ -262,12 +299,15 @@ static json_t *virtual_stats(void)
 
 json_t *env_evidence(const struct env *e)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:o}", "doorbells_by_sm",
+	json_t *grown = counters_grown(e->counters, e);
+
+	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:O?}", "doorbells_by_sm",
 			 (json_int_t)e->count.sm_doorbells, "posts_by_cpu",
 			 (json_int_t)e->count.cpu_posts, "rerings",
 			 (json_int_t)e->count.rerings, "payload_errors",
 			 (json_int_t)e->count.payload_errors, "virtual_nic",
-			 virtual_stats());
+			 virtual_stats(), "nic_counters", grown, "dirty",
+			 counters_dirty(grown), "peer", e->peer.evidence);
 }
 
 const char *env_nature(const struct env *e)
@@ -278,4 +318,29 @@ const char *env_nature(const struct env *e)
 int env_self_test(struct env *e, const char *path)
 {
 	return put_self_test(e, path);
+}
+
+void env_peer_end(struct env *e)
+{
+	struct serve_msg m = {.what = SERVE_END};
+
+	if (e->ranks.count != 2 || e->ranks.rank != 0 || !e->peer.joined || e->peer.ended)
+		return;
+	if (!e->ranks.lost)
+		serve_ask(e, &m, &e->peer.evidence);
+	e->peer.ended = true;
+}
+
+const char *env_peer_lost(const struct env *e)
+{
+	return e && *e->peer.why_lost ? e->peer.why_lost : NULL;
+}
+
+json_t *env_ranks(const struct env *e)
+{
+	json_t *all = json_pack("[o]", facts_rank(0, e));
+
+	if (e && e->peer.facts)
+		json_array_append(all, e->peer.facts);
+	return all;
 }

@@ -22,6 +22,11 @@ const char *env_nature(const struct env *e); /* "hardware" or "virtual" */
 /* The rank that only serves (rank 1 of a pair): answer the other rank until it ends; 1 when this rank did, 0 when it is
  * the one that measures, -errno. */
 int env_serve(struct env *e);
+/* Rank 0: rank 1 is asked for its evidence and is served no more, so that it does not wait for what rank 0 does next. */
+void env_peer_end(struct env *e);
+/* Why the other rank was lost during the run; NULL when it was not. */
+const char *env_peer_lost(const struct env *e);
+json_t *env_ranks(const struct env *e); /* facts of every rank, by rank: new reference */
 /* One put of a path (gpu, proxy, host), data checked, before any timing. */
 int env_self_test(struct env *e, const char *path);
 #endif

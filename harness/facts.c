@@ -136,3 +136,29 @@ json_t *facts_rank(int rank, const struct env *env)
 		json_object_update_missing_new(j, env_facts(env));
 	return j;
 }
+
+static const char *text(const json_t *j, const char *key)
+{
+	const char *s = json_string_value(json_object_get(j, key));
+
+	return s ? s : "";
+}
+
+void facts_print(const json_t *rank)
+{
+	const json_t *sm = json_object_get(rank, "sm"),
+		     *nic = json_array_get(json_object_get(rank, "nics"), 0),
+		     *device = json_object_get(sm, "device");
+
+	fprintf(stderr, "putscope: rank %lld: host %s, ",
+		(long long)json_integer_value(json_object_get(rank, "rank")),
+		text(rank, "host"));
+	if (device)
+		fprintf(stderr, "GPU %lld (%s), ", (long long)json_integer_value(device),
+			text(sm, "name"));
+	else
+		fputs("no GPU (a host thread plays the SM), ", stderr);
+	fprintf(stderr, "NIC %s port %lld (%s, GID %s)\n", text(nic, "device"),
+		(long long)json_integer_value(json_object_get(nic, "port")),
+		text(nic, "link"), text(nic, "gid"));
+}

@@ -8,13 +8,16 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "engine.h"
 #include "err.h"
 #include "ranks.h"
 
-/* Number of ranks as launchers leave it in the environment: Open MPI, MPICH and Slurm's PMI. */
+/* Number of ranks as launchers leave it in the environment: Open MPI, MPICH and Slurm's PMI, srun.  Open MPI's comes
+ * first: mpirun under Slurm starts its daemons by srun, one a node. */
 int ranks_launched(void)
 {
-	static const char *const vars[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
+	static const char *const vars[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+					   "SLURM_STEP_NUM_TASKS"};
 
 	for (unsigned i = 0; i < sizeof vars / sizeof *vars; i++) {
 		const char *v = getenv(vars[i]);
@@ -61,6 +64,7 @@ int ranks_open(struct ranks *r)
 	r->rank = 0;
 	r->count = 1;
 	r->ops = NULL;
+	r->lost = false;
 	if (launched == 1)
 		return 0;
 	if (launched % 2)
@@ -78,7 +82,8 @@ int ranks_open(struct ranks *r)
 		ranks_close(r);
 		return err_say(
 			-EINVAL,
-			"the launcher says %d ranks but MPI sees %d: it belongs to another MPI than this putscope",
+			"the launcher says %d ranks but MPI sees %d: it belongs to another MPI than this putscope; start "
+			"it with the mpirun of the Open MPI that it was built with, or srun with --mpi=pmix",
 			launched, r->count);
 	}
 	return 0;
@@ -86,23 +91,36 @@ int ranks_open(struct ranks *r)
 
 void ranks_close(struct ranks *r)
 {
-	if (r->ops)
+	/* With a rank that is gone MPI would wait for ever; the launcher clears up after this one. */
+	if (r->ops && !r->lost)
 		r->ops->finish();
 	r->ops = NULL;
 }
 
-int ranks_send(const struct ranks *r, const void *p, size_t bytes)
+int ranks_send(struct ranks *r, const void *p, size_t bytes)
 {
-	int err = r->ops->send(!r->rank, p, bytes);
+	int err = r->lost ? -ENOTCONN : r->ops->send(!r->rank, p, bytes);
 
+	r->lost |= err != 0;
 	return err ? err_say(err, "cannot reach rank %d: %s", !r->rank, strerror(-err))
 		   : 0;
 }
 
-int ranks_recv(const struct ranks *r, void *p, size_t bytes)
+int ranks_recv(struct ranks *r, void *p, size_t bytes, double deadline_s, double grace_s)
 {
-	int err = r->ops->recv(!r->rank, p, bytes, RANKS_DEADLINE_S);
+	int err = r->lost ? -ENOTCONN
+			  : r->ops->recv(!r->rank, p, bytes, deadline_s, &run_stop,
+					 grace_s);
 
+	r->lost |= err != 0;
+	if (err == -ETIMEDOUT)
+		return err_say(err, "rank %d did not answer within %.0f s", !r->rank,
+			       deadline_s);
+	if (err == -EINTR)
+		return err_say(
+			err,
+			"rank %d did not answer any more when a signal came (a launcher sends one when another rank has ended)",
+			!r->rank);
 	return err ? err_say(err, "rank %d does not answer: %s", !r->rank, strerror(-err))
 		   : 0;
 }

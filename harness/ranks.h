@@ -6,17 +6,22 @@
  */
 #ifndef PUTSCOPE_RANKS_H
 #define PUTSCOPE_RANKS_H
+#include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct ranks {
 	int rank, count;
 	const struct ranks_ops *ops; /* NULL when count is 1 */
+	bool lost; /* the other rank did not answer: it is not asked again, and MPI is not shut down with it */
 };
-/* What the plugin provides; 0 or -errno.  recv gives up after deadline_s seconds with -ETIMEDOUT. */
+/* What the plugin provides; 0 or -errno.  recv gives up after deadline_s seconds with -ETIMEDOUT, and grace_s seconds
+ * after it saw *stop with -EINTR. */
 struct ranks_ops {
 	int (*send)(int to, const void *p, size_t bytes);
-	int (*recv)(int from, void *p, size_t bytes, double deadline_s);
-	void (*finish)(void);
+	int (*recv)(int from, void *p, size_t bytes, double deadline_s,
+		    const volatile sig_atomic_t *stop, double grace_s);
+	void (*finish)(void); /* waits for the other rank to do so too */
 };
 /* Symbol of the plugin: starts MPI, says rank and count. */
 typedef const struct ranks_ops *ranks_plugin_fn(int *rank, int *count);
@@ -28,9 +33,8 @@ int ranks_open(struct ranks *r);
 void ranks_close(struct ranks *r);
 int ranks_launched(
 	void); /* how many ranks the launcher says there are; 1 without a launcher */
-int ranks_send(const struct ranks *r, const void *p,
-	       size_t bytes); /* to the other rank */
-int ranks_recv(const struct ranks *r, void *p,
-	       size_t bytes); /* from the other rank, within RANKS_DEADLINE_S */
-#define RANKS_DEADLINE_S 60.0
+int ranks_send(struct ranks *r, const void *p, size_t bytes); /* to the other rank */
+int ranks_recv(struct ranks *r, void *p, size_t bytes,
+	       double deadline_s, /* from the other rank */
+	       double grace_s);	  /* once a signal has come */
 #endif

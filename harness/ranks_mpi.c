@@ -25,10 +25,12 @@ static int mpi_send(int to, const void *p, size_t bytes)
 }
 
 /* Sleeps between looks: a waiting rank is no spinner beside the one that measures. */
-static int mpi_recv(int from, void *p, size_t bytes, double deadline_s)
+static int mpi_recv(int from, void *p, size_t bytes, double deadline_s,
+		    const volatile sig_atomic_t *stop, double grace_s)
 {
 	const struct timespec nap = {0, 50000};
 	double end = now_s() + deadline_s;
+	bool stopped = false;
 	MPI_Request req;
 	int done = 0;
 
@@ -40,10 +42,15 @@ static int mpi_recv(int from, void *p, size_t bytes, double deadline_s)
 			return -EIO;
 		if (done)
 			return 0;
+		if (*stop && !stopped) {
+			stopped = true;
+			if (now_s() + grace_s < end)
+				end = now_s() + grace_s;
+		}
 		if (now_s() > end) {
 			MPI_Cancel(&req);
 			MPI_Request_free(&req);
-			return -ETIMEDOUT;
+			return stopped ? -EINTR : -ETIMEDOUT;
 		}
 		nanosleep(&nap, NULL);
 	}

@@ -243,11 +243,21 @@ static void print_evidence(const struct load *l)
 	putchar('\n');
 }
 
+static void print_dirty(const char *rank, const json_t *evidence)
+{
+	size_t i;
+	json_t *line;
+
+	json_array_foreach(json_object_get(evidence, "dirty"), i, line)
+		printf("DIRTY: rank %s, %s\n", rank, json_string_value(line));
+}
+
 static void print_head(const struct load *l, const char *dir)
 {
 	const json_t *rank = json_array_get(json_object_get(l->run, "ranks"), 0);
 	const json_t *sm =
 		json_object_get(rank, "sm"); /* none was opened: no such facts */
+	const json_t *peer = json_array_get(json_object_get(l->run, "ranks"), 1);
 
 	printf("putscope %s  %s  seed %lld  %s\n", str(l->run, "putscope"),
 	       str(l->run, "start"),
@@ -258,10 +268,15 @@ static void print_head(const struct load *l, const char *dir)
 		printf("; SM: %s%s%s; NIC: %s", str(sm, "kind"),
 		       *str(sm, "name") ? " " : "", str(sm, "name"), nic_words(rank));
 	putchar('\n');
+	if (peer)
+		printf("puts go to host %s, %s; NIC: %s\n", str(peer, "host"),
+		       str(peer, "cpu"), nic_words(peer));
 	if (json_number_value(json_object_get(rank, "load_1min")) >
 	    BUSY_LOAD * (double)json_array_size(json_object_get(rank, "cpus_allowed")))
 		printf("WARNING: the machine was busy when this run began (load %.1f): tails are the scheduler's\n",
 		       json_number_value(json_object_get(rank, "load_1min")));
+	print_dirty("0", json_object_get(l->run, "evidence"));
+	print_dirty("1", json_object_get(json_object_get(l->run, "evidence"), "peer"));
 	if (!l->complete)
 		printf("INCOMPLETE: %s%s\n", str(l->run, "why_incomplete"),
 		       l->cut ? "; the last line of samples.csv was cut and left out"

@@ -37,7 +37,7 @@ static int open_pair(struct env *e, bool by_sm, struct nic_qp *own[END_COUNT])
 	}
 	if (e->end[END_B].remote) {
 		m.addr = addr[END_A];
-		OUR_TRY(serve_ask(e, &m), err, out);
+		OUR_TRY(serve_ask(e, &m, NULL), err, out);
 		addr[END_B] = m.addr;
 	}
 	for (int i = 0; i < END_COUNT; i++)
@@ -77,7 +77,7 @@ static int ask_slots(struct env *e, enum serve_what what, const struct slots *s,
 			      .stride = s->stride,
 			      .ops = s->ops,
 			      .seq0 = s->seq0};
-	int err = serve_ask(e, &m);
+	int err = serve_ask(e, &m, NULL);
 
 	*bad = m.bad;
 	return err;

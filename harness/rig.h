@@ -31,9 +31,19 @@ struct endpoint {
 	bool remote; /* another rank holds it: no pointer above is set */
 };
 
+/* What rank 0 knows of the rank that serves; NULL or empty where there is none. */
+struct peer {
+	bool joined, ended; /* said hello; is served no more */
+	char host[64];
+	char why_lost[256]; /* it was lost before it ended */
+	json_t *facts, *evidence;
+};
+
 struct env {
 	const struct opts *opts;
 	struct ranks ranks;
+	struct peer peer;
+	json_t *counters; /* of nics[], when they were opened */
 	struct sm *sm;
 	enum sm_place data_place;
 	unsigned nic_count; /* 1: loopback inside one device; 2: across two */

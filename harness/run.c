@@ -16,6 +16,7 @@
 #include "err.h"
 #include "facts.h"
 #include "opt.h"
+#include "ranks.h"
 #include "record.h"
 #include "registry.h"
 #include "run_args.h"
@@ -103,12 +104,12 @@ static int open_record(struct run *r)
 		return err;
 	strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S%z", localtime_r(&now, &tm));
 	return record_head(r->record,
-			   json_pack("{s:s, s:i, s:s, s:s, s:s?, s:o, s:I, s:[o]}",
+			   json_pack("{s:s, s:i, s:s, s:s, s:s?, s:o, s:I, s:o}",
 				     "schema", RECORD_SCHEMA, "version", RECORD_VERSION,
 				     "putscope", PUTSCOPE_VERSION, "start", stamp,
 				     "config", r->a.config, "options", options_of(r),
 				     "seed", (json_int_t)opts_int(r->a.o, "seed"),
-				     "ranks", facts_rank(0, r->env)));
+				     "ranks", env_ranks(r->env)));
 }
 
 /* One put of each path before any timing; a path that fails takes its cases with it. */
@@ -140,6 +141,17 @@ static void self_tests(struct run *r)
 	}
 }
 
+/* Why a run ended early, for people and for run.json. */
+static const char *stopped_by(const struct run *r)
+{
+	const char *lost = env_peer_lost(r->env);
+
+	return lost ? lost
+	       : ranks_launched() > 1
+		       ? "interrupted by a signal (a launcher sends one when another rank has ended)"
+		       : "interrupted by a signal";
+}
+
 static int outcome(const struct run *r, int err)
 {
 	size_t ran = 0, bad = 0;
@@ -156,9 +168,9 @@ static int outcome(const struct run *r, int err)
 		return command_fail(EXIT_FAILED);
 	if (run_stop)
 		fprintf(stderr,
-			"putscope: interrupted; what was measured is in %s, marked incomplete; "
+			"putscope: %s; what was measured is in %s, marked incomplete; "
 			"its table: putscope report %s\n",
-			record_dir(r->record), record_dir(r->record));
+			stopped_by(r), record_dir(r->record), record_dir(r->record));
 	return !ran ? EXIT_NOTHING : bad || run_stop ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -174,8 +186,10 @@ static int measure(struct run *r)
 	if (!err)
 		err = engine_run(r->env, r->a.o, &r->cases, r->record,
 				 budget - (now_s() - r->start_s));
+	if (r->env)
+		env_peer_end(r->env);
 	if (run_stop)
-		why = "interrupted by a signal";
+		why = stopped_by(r);
 	table = !run_stop || record_samples(r->record) <= SAMPLES_AT_ONCE;
 	if (!err)
 		err = record_write(r->record, &r->cases,
@@ -203,6 +217,8 @@ static int run_here(struct run *r)
 		err = env_open(&r->env, r->a.o);
 		if (err)
 			return command_fail(command_status(err));
+		sigaction(SIGINT, &sa, NULL);
+		sigaction(SIGTERM, &sa, NULL);
 		err = env_serve(r->env);
 		if (err) {
 			env_close(r->env);

@@ -30,10 +30,15 @@ DEV uint64_t dev_turn(struct dev_patience *p)
 	return now - p->start + 1;
 }
 
-/* 0 .. range - 1, another for each put and salt: puts and looks fall on every phase of whatever runs in a loop. */
+/* 0 .. range - 1, another for each put and, independently, each salt (splitmix64's finaliser): puts and looks fall on every
+ * phase of whatever runs in a loop. */
 DEV uint32_t dev_phase(uint64_t seq, uint64_t salt, uint32_t range)
 {
-	return (uint32_t)((payload_word(seq, salt) & 0xffffffffu) * range >> 32);
+	uint64_t z = (seq * 64 + salt) * 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return (uint32_t)((z >> 32) * range >> 32);
 }
 
 DEV void dev_pause(uint64_t ticks)

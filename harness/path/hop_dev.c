@@ -54,8 +54,7 @@ DEV struct hop_wqe hop_make(const struct nic_queue *q, uint32_t pi,
 	return e;
 }
 
-/* The whole 64 B block, in four ascending stores of 16 B: into the ring, or (BlueFlame) into the register, so that the NIC need
- * not fetch it. */
+/* The whole 64 B block into the ring. */
 DEV void hop_store(uint8_t *at, const struct hop_wqe *e)
 {
 	for (int k = 0; k < 8; k += 2)
@@ -212,7 +211,7 @@ DEV void hop_loop(const struct hop_args *a, struct hop_share *share, int op, int
 			share->at = h.live_at;
 		}
 		if (bf)
-			hop_store(q.reg + reg_off, &e);
+			dev_st_blueflame(q.reg + reg_off, e.w);
 		else
 			dev_st_mmio8b(q.reg + reg_off, e.w[0]);
 		if (form != HOP_PLAIN)

@@ -112,6 +112,13 @@ DEV void dev_st_mmio8b(void *p, uint64_t v)
 	asm volatile("st.mmio.relaxed.sys.global.b64 [%0], %1;" ::"l"(p), "l"(v)
 		     : "memory");
 }
+/* BlueFlame: one block of 64 B into the register, in ascending order.  Strong stores: weak ones may linger in the SM until
+ * something pushes them. */
+DEV void dev_st_blueflame(uint8_t *reg, const uint64_t *w)
+{
+	for (int k = 0; k < 8; k += 2)
+		dev_st16_whole(reg + 8 * k, w[k], w[k + 1]);
+}
 /* Release stores: this thread's earlier writes are visible, to threads of this GPU (gpu) or to the CPU and to
  * devices (sys), before the stored value is.  gpu scope promises nothing to a NIC or a CPU. */
 DEV void dev_st_release_gpu8b(void *p, uint64_t v)
@@ -260,6 +267,13 @@ DEV void dev_mmio_flush(void)
 DEV void dev_st_mmio8b(void *p, uint64_t v)
 {
 	*(volatile uint64_t *)p = v;
+	dev_mmio_flush();
+}
+/* The register is write-combining: the block leaves whole, and the flush sends it off. */
+DEV void dev_st_blueflame(uint8_t *reg, const uint64_t *w)
+{
+	for (int k = 0; k < 8; k += 2)
+		dev_st16(reg + 8 * k, w[k], w[k + 1]);
 	dev_mmio_flush();
 }
 /* On x86 every store is a release for WB memory and these cost nothing; a system fence is an mfence.  Host-SM

@@ -75,8 +75,9 @@ def test_bad_input_that_needs_the_rig(putscope, tmp_path):
 def test_ranks(putscope, tmp_path):
     done = run_fake(putscope, tmp_path / "r", env={"OMPI_COMM_WORLD_SIZE": "3"})
     assert done.returncode == 2 and "paired" in done.stderr
-    done = putscope("run", "quick", "--out", tmp_path / "r", env={"OMPI_COMM_WORLD_SIZE": "2"})
-    assert done.returncode == 2 and "2 ranks" in done.stderr    # the launcher says 2, this process sees 1
+    for launcher in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"):   # it says 2, this process sees 1
+        done = putscope("run", "quick", "--out", tmp_path / "r", env={launcher: "2"})
+        assert done.returncode == 2 and "2 ranks" in done.stderr, (launcher, done.stderr)
     assert list(tmp_path.iterdir()) == []
 
 
