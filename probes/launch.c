@@ -64,7 +64,7 @@ out:
 	return err;
 }
 
-static int sync(struct launch *f, uint64_t *ticks)
+static int launch_and_sync(struct launch *f, uint64_t *ticks)
 {
 	const struct launch_args a = {0};
 	struct sm *sm = f->l.env->sm;
@@ -105,7 +105,7 @@ static const struct kind {
 		*needs_gpu; /* why it is waived on host threads; "" = it runs there too */
 } kinds[] = {
 	{"issue", issue, ""},
-	{"sync", sync, ""},
+	{"sync", launch_and_sync, ""},
 	{"event-query", event_query,
 	 "needs a GPU: a host thread has no events; its sync is launch/sync"},
 	{"callback", callback,
