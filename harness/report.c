@@ -306,6 +306,20 @@ static void print_methods(const struct load *l)
 		       str(c, "completion"), str(c, "endpoints"));
 }
 
+/* A virtual NIC that was told how long its hops take must not be read as one that has been measured. */
+static void print_pace(const struct load *l, const json_t *solved)
+{
+	const json_t *rank = json_array_get(json_object_get(l->run, "ranks"), 0);
+	const json_t *nic = json_array_get(json_object_get(rank, "nics"), 0);
+	const json_t *base =
+		json_object_get(json_object_get(l->run, "options"), "vcx_base");
+
+	if (json_array_size(json_object_get(solved, "hops")) &&
+	    json_is_true(json_object_get(nic, "virtual")) && json_number_value(base) > 0)
+		printf("The virtual NIC was told to take %.0f ns for each hop (%.0f for remote_write): what follows shows the method, not a ConnectX\n",
+		       json_number_value(base), 1.5 * json_number_value(base));
+}
+
 int report_print(const char *dir, bool json, bool methods)
 {
 	struct load *l;
@@ -323,6 +337,7 @@ int report_print(const char *dir, bool json, bool methods)
 		json_decref(j);
 	} else {
 		print_head(l, dir);
+		print_pace(l, solved);
 		report_hops_print(solved, methods);
 		print_side_by_side(l);
 		print_latencies(l);

@@ -44,7 +44,8 @@ def draw(run, width=None, size=None, only=(), group=GROUP):
         raise load.NoData(f"not one hop of group {group} has an estimate or a bound")
     blocks, spare = blocks_of(hops)
     drawn = [h for rows in blocks.values() for h in rows]
-    closure = [c for c in run.closure if c.group == group and pick.wanted(c.experiment, only)]
+    # A live clock says when the NIC looked, not how long a put took: it is no whole to close on.
+    closure = [c for c in run.closure if c.group == group and c.branch != "live" and pick.wanted(c.experiment, only)]
     shown = [c for c in closure if c.predictable and None not in (c.measured, c.predicted)
              and min(c.measured, c.predicted) > 0]
     width = width or style.PAGE

@@ -216,7 +216,7 @@ def closure_of(meta, path):
         held_out, predictable = c.get("held_out"), c.get("predictable")
         if not isinstance(held_out, bool) or not isinstance(predictable, bool):
             raise PlotError(f"{where}: held_out and predictable must be true or false")
-        out.append(Closure(one_of(c, "experiment", None, where), one_of(c, "branch", BRANCHES, where),
+        out.append(Closure(one_of(c, "experiment", None, where), one_of(c, "branch", (*BRANCHES, "live"), where),
                            *(finite(c, k, where) for k in ("measured_ns", "predicted_ns", "residual")),
                            held_out, predictable, one_of(c, "group", None, where)))
     return out

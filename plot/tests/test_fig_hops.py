@@ -319,6 +319,14 @@ def test_hops_are_read_as_they_stand(tmp_path):
     assert run.closure[0].residual == pytest.approx(run.closure[0].predicted / run.closure[0].measured - 1)
 
 
+def test_the_age_of_a_sample_is_no_whole_to_close_on(tmp_path):
+    live = maker.closure("write/across/pointer/db/live-source/8", branch="live")
+    run = load.Run(str(folder(tmp_path, closure=maker.closures() + [live])))
+    assert len(run.closure) == 65
+    fig = fig_hops.draw(run)
+    assert all("live-source" not in t.get_text() for t in fig.findobj(style.plt.Text))
+
+
 BAD = {
     "no list": ({"hops": {}}, "`hops` is not a list"),
     "no object": ({"closure": [3]}, "closure[0] is not an object"),
@@ -329,7 +337,7 @@ BAD = {
     "turned": ({"hops": [maker.hop("order", lo_ns=9, hi_ns=8)]}, "lo_ns 9 is above hi_ns 8"),
     "twice": ({"hops": [maker.hop("order")] * 2}, "hops[1]: order stands there twice"),
     "held out": ({"closure": [maker.closure(held_out=1)]}, "closure[0]: held_out"),
-    "to nowhere": ({"closure": [maker.closure(branch="both")]}, "branch is 'both', not flag|cqe"),
+    "to nowhere": ({"closure": [maker.closure(branch="both")]}, "branch is 'both', not flag|cqe|live"),
 }
 
 
