@@ -25,12 +25,14 @@
 enum scope {
 	ONCE,
 	ONCE_GPU,    /* once, where there is a GPU */
+	ONCE_NIC,    /* once, where there is a real NIC */
 	GPU_OR_NONE, /* each GPU, or once to say that there is none */
 	EACH_GPU,
 	NIC_OR_NONE, /* each NIC, virtual ones too, or once to say that there is none */
-	EACH_NIC_VIRTUAL, /* each NIC, virtual ones too */
-	EACH_NIC,	  /* real ones: the files of a virtual one mean nothing */
-	EACH_PAIR,	  /* each GPU with the NIC nearest to it */
+	EACH_NIC_VIRTUAL,  /* each NIC, virtual ones too */
+	EACH_NIC,	   /* real ones: the files of a virtual one mean nothing */
+	EACH_PAIR,	   /* each GPU with the NIC nearest to it */
+	EACH_PAIR_VIRTUAL, /* or with the virtual NIC */
 };
 
 static const struct {
@@ -57,12 +59,20 @@ static const struct {
 	{"gpu-mig", EACH_GPU, check_gpu_mig},
 	{"gpu-mps", ONCE_GPU, check_gpu_mps},
 	{"gpu-users", EACH_GPU, check_gpu_users},
+	{"nic", NIC_OR_NONE, check_nic},
+	{"nic-link", EACH_NIC, check_nic_link},
+	{"nic-gid", EACH_NIC, check_nic_gid},
 	{"nic-pcie", EACH_NIC, check_nic_pcie},
 	{"nic-mrrs", EACH_NIC, check_nic_mrrs},
 	{"nic-relaxed-ordering", EACH_NIC, check_nic_relaxed_ordering},
+	{"nic-cqe-compression", EACH_NIC, check_nic_cqe_compression},
+	{"nic-flow-control", EACH_NIC, check_nic_flow_control},
+	{"nic-users", ONCE_NIC, check_nic_users},
 	{"path-distance", EACH_PAIR, check_distance},
 	{"path-acs", EACH_PAIR, check_acs},
 	{"path-numa", EACH_PAIR, check_pinning},
+	{"register-host", EACH_NIC_VIRTUAL, check_reg_host},
+	{"register-gpu", EACH_PAIR_VIRTUAL, check_reg_gpu},
 };
 
 static void append(char *text, const char *fmt, va_list ap)
@@ -229,30 +239,56 @@ static int run_check(const struct doctor *d, unsigned i, const struct subject *s
 	return j ? json_array_append_new(out, j) : -1;
 }
 
+static bool runs_once(const struct doctor *d, enum scope scope)
+{
+	switch (scope) {
+	case ONCE:
+		return true;
+	case ONCE_GPU:
+		return d->gpu_count > 0;
+	case ONCE_NIC:
+		return d->nic_count > 0 && !d->virtual_nic;
+	case GPU_OR_NONE:
+		return !d->gpu_count;
+	case NIC_OR_NONE:
+		return !d->nic_count;
+	default:
+		return false;
+	}
+}
+
+static const struct doctor_dev *partner(const struct doctor *d, enum scope scope,
+					const struct doctor_dev *gpu)
+{
+	if (scope == EACH_PAIR_VIRTUAL && d->virtual_nic && d->nic_count)
+		return &d->nics[0];
+	return scope == EACH_PAIR || scope == EACH_PAIR_VIRTUAL ? nearest_nic(d, gpu)
+								: NULL;
+}
+
 /* Over the devices that the check is about. */
 static int run_over(const struct doctor *d, unsigned i, json_t *out)
 {
 	enum scope scope = checks[i].scope;
+	bool pairs = scope == EACH_PAIR || scope == EACH_PAIR_VIRTUAL;
+	bool gpus = scope == EACH_GPU || scope == GPU_OR_NONE || pairs;
+	bool nics = scope == NIC_OR_NONE || scope == EACH_NIC_VIRTUAL ||
+		    (scope == EACH_NIC && !d->virtual_nic);
 	struct subject s = {0};
 	int err = 0;
 
-	if (scope == ONCE || (scope == ONCE_GPU && d->gpu_count) ||
-	    (scope == GPU_OR_NONE && !d->gpu_count) ||
-	    (scope == NIC_OR_NONE && !d->nic_count))
+	if (runs_once(d, scope))
 		return run_check(d, i, &s, out);
-	if (scope == EACH_GPU || scope == GPU_OR_NONE || scope == EACH_PAIR)
-		for (unsigned g = 0; g < d->gpu_count; g++) {
-			s.gpu = &d->gpus[g];
-			s.nic = scope == EACH_PAIR ? nearest_nic(d, s.gpu) : NULL;
-			if (s.nic || scope != EACH_PAIR)
-				err |= run_check(d, i, &s, out);
-		}
-	if (scope == NIC_OR_NONE || scope == EACH_NIC_VIRTUAL ||
-	    (scope == EACH_NIC && !d->virtual_nic))
-		for (unsigned n = 0; n < d->nic_count; n++) {
-			s.nic = &d->nics[n];
+	for (unsigned g = 0; gpus && g < d->gpu_count; g++) {
+		s.gpu = &d->gpus[g];
+		s.nic = partner(d, scope, s.gpu);
+		if (s.nic || !pairs)
 			err |= run_check(d, i, &s, out);
-		}
+	}
+	for (unsigned n = 0; nics && n < d->nic_count; n++) {
+		s.nic = &d->nics[n];
+		err |= run_check(d, i, &s, out);
+	}
 	return err;
 }
 

@@ -85,6 +85,8 @@ int sys_names(char ***names, const char *fmt, ...) DOCTOR_PRINTF(2, 3);
 void sys_names_free(char **names, int n);
 /* Where a link leads, without the root; 0 or -errno. */
 int sys_real(char *buf, size_t n, const char *fmt, ...) DOCTOR_PRINTF(3, 4);
+/* What a link says, be it there or not; 0 or -errno. */
+int sys_link(char *buf, size_t n, const char *fmt, ...) DOCTOR_PRINTF(3, 4);
 bool sys_there(const char *fmt, ...) DOCTOR_PRINTF(1, 2);
 /* The text behind `key` at the start of a line of /proc text, blanks and colons skipped; 0 or -ENOENT. */
 int text_field(const char *text, const char *key, char *buf, size_t n);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * doctor_gpu.c: the GPU: driver, doorbell mapping, BAR1, clocks, MIG, MPS, who else uses it.
+ * doctor_gpu.c: the GPU: is it there, its driver, the mapping of a doorbell page to it, BAR1.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "doctor.h"
 #include "doctor_nvml.h"
@@ -15,17 +13,6 @@
 #define PARAMS "/proc/driver/nvidia/params"
 #define CC_MIN 8 /* what the Makefile builds for */
 #define MIB (1ull << 20)
-#define USERS_SHOWN 4
-#define BUSY_PERCENT 5u
-
-/* NVML does not know this GPU, or a call failed: unknown, with its words. */
-static void nvml_unread(struct finding *f, const char *what)
-{
-	say_found(f, "%s cannot be read: %s", what, nvml_why());
-	say_status(f, DOCTOR_UNKNOWN, "not known, so nothing is said about it");
-	if (strstr(nvml_why(), "ermission"))
-		say_remedy(f, DOCTOR_AS_ROOT);
-}
 
 static void no_gpu(const struct doctor *d, struct finding *f)
 {
@@ -163,15 +150,28 @@ void check_gpu_driver(const struct doctor *d, const struct subject *s, struct fi
 		"sudo modprobe nvidia_peermem   (or the open module: sudo apt-get install nvidia-open && sudo reboot)");
 }
 
-#define OVERRIDE_REMEDY                                                                     \
-	"echo 'options nvidia NVreg_RegistryDwords=\"PeerMappingOverride=1;\"' | sudo tee " \
-	"/etc/modprobe.d/putscope-nvidia.conf && sudo update-initramfs -u && sudo reboot"
+/* Whatever else the module is loaded with stays: dwords is `"KEY=VALUE;..."` with its quotes, or empty. */
+static void override_remedy(struct finding *f, char *dwords)
+{
+	char *kept = dwords + (*dwords == '"');
+	size_t n;
+
+	kept[strcspn(kept, "\"")] = 0;
+	if (strstr(kept, "PeerMappingOverride"))
+		*kept = 0;
+	n = strlen(kept);
+	say_remedy(
+		f,
+		"echo 'options nvidia NVreg_RegistryDwords=\"%s%sPeerMappingOverride=1;\"' | sudo tee "
+		"/etc/modprobe.d/zz-putscope.conf && sudo update-initramfs -u && sudo reboot",
+		kept, n && kept[n - 1] != ';' ? ";" : "");
+}
 
 /* What a trial says counts; without one, what the module was loaded with. */
 void check_gpu_peer_mapping(const struct doctor *d, const struct subject *s,
 			    struct finding *f)
 {
-	char dwords[256], why[160];
+	char dwords[256] = "", why[160];
 	int err, tried = uar_trial(d, why, sizeof why);
 	char *text = sys_text(&err, PARAMS);
 	bool set;
@@ -192,19 +192,23 @@ void check_gpu_peer_mapping(const struct doctor *d, const struct subject *s,
 		  why);
 	if (tried > 0 || (tried < 0 && set)) {
 		say_status(f, DOCTOR_OK, "the SM can ring a ConnectX");
-	} else if (tried < 0 && (d->virtual_nic || !d->nic_count)) {
+		return;
+	}
+	if (tried < 0 && (d->virtual_nic || !d->nic_count)) {
 		say_status(
 			f, DOCTOR_OK,
 			"not needed by the virtual NIC; a ConnectX could not be rung by the SM");
-	} else {
-		say_status(
-			f, DOCTOR_FAIL,
-			"the driver refuses to map the NIC's doorbell page: the gpu path cannot run, proxy and host paths can");
+		return;
+	}
+	say_status(
+		f, DOCTOR_FAIL,
+		"the driver refuses to map the NIC's doorbell page: the gpu path cannot run, proxy and host paths can");
+	if (set)
 		say_remedy(
 			f,
-			set ? "dmesg | tail   (the module has the option, and refuses all the same)"
-			    : OVERRIDE_REMEDY);
-	}
+			"sudo dmesg | tail   (the module has the option, and refuses all the same)");
+	else
+		override_remedy(f, dwords);
 }
 
 /* Size of BAR1: the second line of `resource`, first and last address; NVML where sysfs is hidden. */
@@ -248,150 +252,4 @@ void check_gpu_bar1(const struct doctor *d, const struct subject *s, struct find
 	say_remedy(
 		f,
 		"systemctl reboot --firmware-setup   (then switch on Above 4G Decoding and Resizable BAR)");
-}
-
-void check_gpu_clocks(const struct doctor *d, const struct subject *s, struct finding *f)
-{
-	static const struct {
-		unsigned bit;
-		const char *word;
-	} words[] = {
-		{NVML_REASON_IDLE, "idle"},
-		{NVML_REASON_APP_CLOCKS, "application clocks"},
-		{NVML_REASON_POWER_CAP, "power cap"},
-		{NVML_REASON_HW_SLOWDOWN, "hardware slowdown"},
-		{NVML_REASON_SW_THERMAL, "software thermal limit"},
-		{NVML_REASON_HW_THERMAL, "hardware thermal limit"},
-		{NVML_REASON_POWER_BRAKE, "power brake"},
-	};
-	unsigned now, max;
-	unsigned long long mask;
-
-	if (!s->gpu->nvml || nvml_sm_mhz(s->gpu->nvml, &now, &max) ||
-	    nvml_reasons(s->gpu->nvml, &mask)) {
-		nvml_unread(f, "clocks and throttling");
-		return;
-	}
-	say_found(f, "SM clock %u MHz, at most %u; held back by:", now, max);
-	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
-		if (mask & words[i].bit)
-			say_found(f, " %s,", words[i].word);
-	f->found[strlen(f->found) - 1] = 0;
-	if (!mask)
-		say_found(f, " nothing");
-	if (mask & NVML_REASONS_SLOW) {
-		say_status(
-			f, DOCTOR_WARN,
-			"the SM runs slower than it can: issue and poll come out longer, and change from run to run");
-		say_remedy(
-			f,
-			"nvidia-smi -i %d -q -d PERFORMANCE,POWER,TEMPERATURE   (cool it, or raise its limit: sudo nvidia-smi -i %d -pl WATTS)",
-			gpu_index(d, s->gpu), gpu_index(d, s->gpu));
-	} else if (mask & NVML_REASON_APP_CLOCKS) {
-		say_status(f, DOCTOR_WARN,
-			   "somebody set the clocks: issue and poll scale with them");
-		say_remedy(f, "sudo nvidia-smi -i %d -rac", gpu_index(d, s->gpu));
-	} else {
-		say_status(
-			f, DOCTOR_OK,
-			"not throttled; to hold the clock for a series of runs: sudo nvidia-smi -i %d -lgc %u,%u",
-			gpu_index(d, s->gpu), max, max);
-	}
-}
-
-void check_gpu_mig(const struct doctor *d, const struct subject *s, struct finding *f)
-{
-	unsigned now = 0, pending = 0;
-
-	if (!s->gpu->nvml) {
-		nvml_unread(f, "MIG mode");
-		return;
-	}
-	if (nvml_mig(s->gpu->nvml, &now, &pending)) {
-		if (!strstr(nvml_why(), "ot Supported")) {
-			nvml_unread(f, "MIG mode");
-			return;
-		}
-		say_found(f, "this GPU has no MIG");
-	} else {
-		say_found(f, "MIG %s%s", now ? "on" : "off",
-			  now != pending ? ", to change at the next reset" : "");
-	}
-	if (!now) {
-		say_status(f, DOCTOR_OK, "the whole GPU is measured");
-		return;
-	}
-	say_status(
-		f, DOCTOR_WARN,
-		"a slice is measured, whose L2 and memory paths are not the whole GPU's; others may share the chip");
-	say_remedy(f, "sudo nvidia-smi -i %d -mig 0", gpu_index(d, s->gpu));
-}
-
-/* Processes by name: comm is cut to 15 characters by the kernel. */
-static int processes_named(const char *comm)
-{
-	char **pids, name[32];
-	int n = sys_names(&pids, "/proc"), count = 0;
-
-	for (int i = 0; i < n; i++)
-		if (isdigit((unsigned char)pids[i][0]) &&
-		    !sys_line(name, sizeof name, "/proc/%s/comm", pids[i]))
-			count += !strcmp(name, comm);
-	sys_names_free(pids, n);
-	return n < 0 ? n : count;
-}
-
-void check_gpu_mps(const struct doctor *d, const struct subject *s, struct finding *f)
-{
-	int n = processes_named("nvidia-cuda-mps");
-
-	(void)d;
-	(void)s;
-	if (n < 0) {
-		say_unread(f, "/proc", n);
-	} else if (!n) {
-		say_found(f, "no MPS process in sight");
-		say_status(f, DOCTOR_OK,
-			   "kernels go to the GPU without a server between");
-	} else {
-		say_found(f, "MPS runs (%d processes)", n);
-		say_status(
-			f, DOCTOR_WARN,
-			"other clients' kernels run beside ours, and launches pass a server: host and launch times change");
-		say_remedy(f, "echo quit | sudo nvidia-cuda-mps-control");
-	}
-}
-
-void check_gpu_users(const struct doctor *d, const struct subject *s, struct finding *f)
-{
-	unsigned pids[USERS_SHOWN], busy = 0;
-	int n = s->gpu->nvml ? nvml_users(s->gpu->nvml, pids, USERS_SHOWN) : -1;
-	char comm[64];
-
-	if (n < 0 || nvml_busy(s->gpu->nvml, &busy)) {
-		nvml_unread(f, "other users of the GPU");
-		return;
-	}
-	say_found(f, "%d other compute processes", n);
-	for (int i = 0; i < n && i < USERS_SHOWN; i++) {
-		if (sys_line(comm, sizeof comm, "/proc/%u/comm", pids[i]))
-			strcpy(comm, "name not told");
-		say_found(f, "%s%u %s", i ? ", " : " (", pids[i], comm);
-	}
-	say_found(f, "%s; busy %u %% of the last second",
-		  n > USERS_SHOWN ? ", ...)"
-		  : n		  ? ")"
-				  : "",
-		  busy);
-	if (!n && busy < BUSY_PERCENT) {
-		say_status(f, DOCTOR_OK, "nobody else's kernels delay ours");
-		return;
-	}
-	say_status(
-		f, DOCTOR_WARN,
-		"others' kernels share SMs, L2 and PCIe: latencies may double, tails more");
-	say_remedy(
-		f,
-		"nvidia-smi -i %d --query-compute-apps=pid,name,used_memory --format=csv   (then end what need not run)",
-		gpu_index(d, s->gpu));
 }

@@ -96,10 +96,14 @@ void check_cpus(const struct doctor *d, const struct subject *s, struct finding 
 		"fewer than %d: threads that spin share cores, rows are marked oversubscribed, and latencies are "
 		"the scheduler's",
 		SPINNERS);
-	say_remedy(
-		f,
-		"taskset -c %s build/putscope run   (in a container: give it %d CPUs and no quota)",
-		*online ? online : "0-3", SPINNERS);
+	if (cpulist_count(online) >= SPINNERS)
+		say_remedy(
+			f,
+			"taskset -c %s build/putscope run   (in a container: lift its CPU set and quota)",
+			online);
+	else
+		say_remedy(f, "none here: measure on a machine with %d CPUs or more",
+			   SPINNERS);
 }
 
 void check_load(const struct doctor *d, const struct subject *s, struct finding *f)

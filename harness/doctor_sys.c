@@ -195,6 +195,21 @@ int sys_real(char *buf, size_t n, const char *fmt, ...)
 	return 0;
 }
 
+int sys_link(char *buf, size_t n, const char *fmt, ...)
+{
+	char path[PATH_MAX];
+	ssize_t got;
+	int rc;
+
+	*buf = 0;
+	FULL_PATH(path, fmt, rc);
+	got = rc ? 0 : readlink(path, buf, n - 1);
+	if (got < 0)
+		return -errno;
+	buf[got] = 0;
+	return rc;
+}
+
 bool sys_there(const char *fmt, ...)
 {
 	char path[PATH_MAX];
