@@ -22,6 +22,9 @@ static void no_gpu(const struct doctor *d, struct finding *f)
 	say_status(
 		f, d->pci_read ? DOCTOR_WARN : DOCTOR_UNKNOWN,
 		"a host thread plays the SM: rows say virtual, and orderings do not rank like a GPU's");
+	say_remedy(f, "%s",
+		   d->pci_read ? "none here: measure on a machine with an NVIDIA GPU"
+			       : "");
 }
 
 void check_gpu(const struct doctor *d, const struct subject *s, struct finding *f)

@@ -83,6 +83,7 @@ void check_gpu_mig(const struct doctor *d, const struct subject *s, struct findi
 			nvml_unread(f, "MIG mode");
 			return;
 		}
+		now = 0;
 		say_found(f, "this GPU has no MIG");
 	} else {
 		say_found(f, "MIG %s%s", now ? "on" : "off",

@@ -156,10 +156,12 @@ void check_governor(const struct doctor *d, const struct subject *s, struct find
 			strcpy(other, governor);
 	}
 	sys_names_free(cpus, n);
+	if (!read && (err || n < 0)) {
+		say_unread(f, CPU_DIR "/cpu*/cpufreq", err ? err : n);
+		return;
+	}
 	if (!read) {
-		if (err || n < 0)
-			say_unread(f, CPU_DIR "/cpu*/cpufreq", err ? err : n);
-		say_found(f, "%sno CPU has a cpufreq governor", *f->found ? "; " : "");
+		say_found(f, "no CPU has a cpufreq governor");
 		say_status(
 			f, DOCTOR_UNKNOWN,
 			"firmware or a hypervisor sets the CPUs' clocks, out of sight");
