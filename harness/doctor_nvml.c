@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * doctor_nvml.c: load libnvidia-ml.so.1 and read from it.  No call here changes a setting.
  */
-#include <ctype.h>
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,7 +10,6 @@
 #include "doctor.h"
 #include "doctor_nvml.h"
 
-#define NVML_INSUFFICIENT_SIZE 7
 #define NVML_CLOCK_SM 1
 #define USERS_MAX 256
 
@@ -149,10 +147,13 @@ int nvml_sm_mhz(void *gpu, unsigned *now, unsigned *max)
 		    NVML_CLOCK_SM, max);
 }
 
-/* The older name: every driver since 2015 has it. */
+/* By its older name, then by the one since driver 535. */
 int nvml_reasons(void *gpu, unsigned long long *mask)
 {
-	return NVML(nvmlDeviceGetCurrentClocksThrottleReasons,
+	if (!NVML(nvmlDeviceGetCurrentClocksThrottleReasons,
+		  (void *, unsigned long long *), gpu, mask))
+		return 0;
+	return NVML(nvmlDeviceGetCurrentClocksEventReasons,
 		    (void *, unsigned long long *), gpu, mask);
 }
 

@@ -20,7 +20,8 @@ static const struct {
 	{"report", cmd_report,
 	 "the table of a result folder; --methods: how each number was made"},
 	{"check", cmd_check, "is this result folder whole, valid and honest?"},
-	{"doctor", cmd_doctor, "what this machine can do, what is wrong, what puts it right"},
+	{"doctor", cmd_doctor,
+	 "what this machine can do, what is wrong, what puts it right"},
 };
 
 static int usage(FILE *f)
