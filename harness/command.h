@@ -12,6 +12,7 @@ int cmd_check(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_export(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
 /* Print the sentence of the last failure; returns `status`. */
 int command_fail(int status);
 /* Exit status for a failed call: absent or malformed is usage, anything else a refusal. */

@@ -24,6 +24,8 @@ static const struct {
 	 "what became faster or slower from one result folder to others"},
 	{"merge", cmd_merge, "launches of one set-up as one result folder"},
 	{"export", cmd_export, "a result folder as tidy CSV, a row per case and metric"},
+	{"doctor", cmd_doctor,
+	 "what this machine can do, what is wrong, what puts it right"},
 };
 
 static int usage(FILE *f)
