@@ -88,7 +88,7 @@ struct bench {
 	const char *question; /* one line for `list` */
 	const char *uses;     /* option keys it reads, separated by spaces */
 	bool needs_env;	      /* false: no NIC and no SM is opened for it */
-	bool together;	      /* its cases are compared with each other: none ends before all may */
+	bool together; /* its cases are compared with each other: none ends before all may */
 	/* List the cases for these options; cases that cannot run here are CASE_WAIVED with the reason. */
 	int (*cases)(const struct opts *o, const struct env *env, struct case_list *out);
 	/* Make ready; *state is handed to batch and close.  -errno fails this case only. */

@@ -110,7 +110,8 @@ static int compare_metrics(struct compare *c, size_t other, const json_t *a,
 		const struct load_series *s = &la->v[i], *t;
 		int err;
 
-		if (!s->n || strcmp(s->case_id, id) || !metric_is_compared(c, a, s->metric))
+		if (!s->n || strcmp(s->case_id, id) ||
+		    !metric_is_compared(c, a, s->metric))
 			continue;
 		t = load_find(lb, id, s->metric);
 		if (!t || !t->n) {

@@ -12,6 +12,7 @@
 #include "engine.h"
 #include "err.h"
 #include "facts.h"
+#include "path/correlate.h"
 #include "path/hop.h"
 #include "path/put.h"
 #include "rig.h"
@@ -173,6 +174,7 @@ static int open_pairs(struct env *e)
 int env_open(struct env **out, const struct opts *o)
 {
 	struct env *e = calloc(1, sizeof *e);
+	struct sm_moment sm;
 	int gpu = -1, err;
 
 	*out = NULL;
@@ -197,6 +199,9 @@ int env_open(struct env **out, const struct opts *o)
 		err, out);
 	OUR_TRY(sm_alloc(e->sm, sizeof *e->result, SM_HOST, (void **)&e->result), err,
 		out);
+	OUR_TRY(correlate(e, &sm), err, out);
+	if (sm_is_gpu(e->sm))
+		e->sm_wall.bound_ns = sm.bound_ns;
 	OUR_TRY(meet_peer(e), err, out);
 	OUR_TRY(open_pairs(e), err, out);
 	OUR_TRY(reach_peer(e), err, out);
@@ -251,15 +256,34 @@ void env_close(struct env *e)
 	free(e);
 }
 
+static json_t *number(double v)
+{
+	return isnan(v) ? json_null() : json_real(v);
+}
+
 static json_t *clock_json(const struct clock_fit *c)
 {
-	json_t *drift = isnan(c->drift_ppm) ? json_null() : json_real(c->drift_ppm);
-	json_t *bound = isnan(c->bound_ns) ? json_null() : json_real(c->bound_ns);
+	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:s?}", "name", c->name,
+			 "ns_per_tick", number(c->ns_per_tick), "step_ns",
+			 number(c->step_ns), "overhead_ns", number(c->overhead_ns),
+			 "drift_ppm", number(c->drift_ppm), "bound_ns",
+			 number(c->bound_ns), "warning", c->warning);
+}
 
-	return json_pack("{s:s, s:f, s:f, s:f, s:o, s:o, s:s?}", "name", c->name,
-			 "ns_per_tick", c->ns_per_tick, "step_ns", c->step_ns,
-			 "overhead_ns", c->overhead_ns, "drift_ppm", drift, "bound_ns",
-			 bound, "warning", c->warning);
+/* Each NIC's clock against the host's; null where a device shows none. */
+static json_t *nic_clocks(const struct env *e)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < e->nic_count; i++) {
+		struct clock_fit c;
+
+		json_array_append_new(
+			all, nic_clock_fit(e->nics[i], e->host_clock.ns_per_tick, &c)
+				     ? json_null()
+				     : clock_json(&c));
+	}
+	return all;
 }
 
 json_t *env_facts(const struct env *e)
@@ -268,12 +292,13 @@ json_t *env_facts(const struct env *e)
 
 	for (unsigned i = 0; i < e->nic_count; i++)
 		json_array_append_new(nics, nic_facts(e->nics[i]));
-	return json_pack("{s:o, s:o, s:{s:o, s:o, s:o}, s:{s:s, s:s, s:s, s:s, s:s}}",
-			 "sm", sm_facts(e->sm), "nics", nics, "clocks", "host",
-			 clock_json(&e->host_clock), "sm", clock_json(&e->sm_clock),
-			 "sm_shared", clock_json(&e->sm_wall), "placement", "endpoints",
-			 rig_endpoints(e), "queue", "host", "cq", "host", "dbrec", "host",
-			 "data", e->data_place == SM_GPU ? "gpu" : "host");
+	return json_pack(
+		"{s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:{s:s, s:s, s:s, s:s, s:s}}", "sm",
+		sm_facts(e->sm), "nics", nics, "clocks", "host",
+		clock_json(&e->host_clock), "sm", clock_json(&e->sm_clock), "sm_shared",
+		clock_json(&e->sm_wall), "nics", nic_clocks(e), "placement", "endpoints",
+		rig_endpoints(e), "queue", "host", "cq", "host", "dbrec", "host", "data",
+		e->data_place == SM_GPU ? "gpu" : "host");
 }
 
 /* What the virtual NIC counted, as JSON of its own making; null on a real one. */

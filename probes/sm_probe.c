@@ -36,7 +36,8 @@ int sm_probe_open(struct env *env, struct case_desc *c, void **state)
 		return err_say(-ENOMEM, "no memory for %s", c->id);
 	s->p = c->arg;
 	launched_init(&s->l, env, c, sm_is_gpu(env->sm) ? s->p->cuda : s->p->host, 1);
-	if (!strcmp(c->main_metric, "read")) { /* the reading itself: nothing is subtracted */
+	if (!strcmp(c->main_metric,
+		    "read")) { /* the reading itself: nothing is subtracted */
 		s->l.overhead_ns = c->timer_overhead_ns = 0;
 		s->l.overhead_known = true;
 	}

@@ -77,6 +77,9 @@ struct nic_moment {
 };
 /* -EOPNOTSUPP: the device shows no clock. */
 int nic_clock_read(const struct nic *nic, double host_ns_per_tick, struct nic_moment *m);
+/* Rate and drift of the NIC's clock against the host's over a twentieth of a second; drift: of what the device says. */
+struct clock_fit;
+int nic_clock_fit(const struct nic *nic, double host_ns_per_tick, struct clock_fit *c);
 double nic_clock_mhz(const struct nic *nic); /* as the device says; 0: it does not */
 
 /* Register [p, p + bytes) for local and remote write, read and atomics. */

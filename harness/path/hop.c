@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "err.h"
+#include "path/correlate.h"
 #include "path/hop_dev.h"
 #include "path/hop_pair.h"
 #include "path/hop_virtual.h"
@@ -280,8 +281,10 @@ static double nic_to_host(const struct nic_line *n, uint64_t stamp)
 
 /* WRITE_IMM: both NICs say when they made their completion.  One-way times are known to the bound of the clocks' readings. */
 static int one_way_series(struct hop *h, struct batch *b, struct hop_pair *p,
-			  const struct nic_line line[END_COUNT])
+			  const struct nic_line line[END_COUNT],
+			  const struct sm_moment *sm)
 {
+	const struct clock_fit c = launch_clock(h->env);
 	const double tick = h->env->host_clock.ns_per_tick;
 	double *out = batch_series(b, "one_way_out", h->slots.ops),
 	       *back = batch_series(b, "wire_back_nic", h->slots.ops),
@@ -295,7 +298,7 @@ static int one_way_series(struct hop *h, struct batch *b, struct hop_pair *p,
 	err = nic_qp_received(p->end[END_B].qp, h->slots.ops, far);
 	if (err)
 		return err;
-	*bound = fmax(line[END_A].from.bound_ns, line[END_A].to.bound_ns) +
+	*bound = sm->bound_ns + fmax(line[END_A].from.bound_ns, line[END_A].to.bound_ns) +
 		 fmax(line[END_B].from.bound_ns, line[END_B].to.bound_ns);
 	for (uint32_t i = 0; i < h->slots.ops; i++) {
 		double a, z;
@@ -304,9 +307,11 @@ static int one_way_series(struct hop *h, struct batch *b, struct hop_pair *p,
 			return err_say(-EIO, "completion %u is gone from its ring", i);
 		a = nic_to_host(&line[END_A], near);
 		z = nic_to_host(&line[END_B], far[i]);
-		out[i] = (z - (double)stamp(h, i, HOP_RUNG)) * tick;
+		out[i] = (z - correlate_to_host(h->env, sm, &c, stamp(h, i, HOP_RUNG))) *
+			 tick;
 		back[i] = (a - z) * tick;
-		in[i] = ((double)stamp(h, i, HOP_SEEN) - a) * tick;
+		in[i] = (correlate_to_host(h->env, sm, &c, stamp(h, i, HOP_SEEN)) - a) *
+			tick;
 	}
 	return 0;
 }
@@ -362,17 +367,18 @@ static int read_clocks(const struct hop *h, const struct hop_pair *p,
 	return err;
 }
 
-/* The receives' completions are taken in any case; the clocks are compared where the SM's is the host's. */
+/* The receives' completions are taken in any case. */
 static int one_way(struct hop *h, struct batch *b, struct hop_pair *p,
-		   struct nic_line line[END_COUNT], bool stamped)
+		   struct nic_line line[END_COUNT], const struct sm_moment *sm,
+		   bool stamped)
 {
 	uint64_t stamps[IMM_OPS_MAX];
 	int err = read_clocks(h, p, line, true);
 
-	if (err || !stamped || sm_is_gpu(h->env->sm))
+	if (err || !stamped)
 		return err ? err
 			   : nic_qp_received(p->end[END_B].qp, h->slots.ops, stamps);
-	return one_way_series(h, b, p, line);
+	return one_way_series(h, b, p, line, sm);
 }
 
 static int launch(struct hop *h, struct batch *b, enum hop_form form)
@@ -382,6 +388,7 @@ static int launch(struct hop *h, struct batch *b, enum hop_form form)
 					     ? &hop_kernels_cuda[h->kernel][form]
 					     : &hop_kernels_host[h->kernel][form];
 	struct nic_line line[END_COUNT];
+	struct sm_moment sm = {0};
 	struct hop_args a = {0};
 	double wall;
 	int err;
@@ -393,13 +400,15 @@ static int launch(struct hop *h, struct batch *b, enum hop_form form)
 	hop_virtual_set(opts_dbl(h->env->opts, "vcx_base"), h->delays);
 	if (h->imm)
 		OUR_TRY(read_clocks(h, p, line, false), err, out);
+	if (h->imm)
+		OUR_TRY(correlate(h->env, &sm), err, out);
 	err = launch_kernel(h->env, k, &a, &wall);
 	if (!err)
 		err = outcome(h);
 	if (!err)
 		err = series(h, b, form);
 	if (!err && h->imm)
-		err = one_way(h, b, p, line, form == HOP_STAMPED);
+		err = one_way(h, b, p, line, &sm, form == HOP_STAMPED);
 	if (!err && form == HOP_STAMPED)
 		err = hop_virtual_series(b, p->end[END_A].qp->q.qpn, h->slots.ops);
 out:

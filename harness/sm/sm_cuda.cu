@@ -211,8 +211,9 @@ static int gpu_launch(struct sm *sm, const struct dev_kernel *k, const void *arg
 	void *params[] = {(void *)args};
 	int err = 0;
 
-	CUDA_TRY(cudaLaunchKernel(k->gpu, dim3(1), dim3(k->threads), params, 0, g->stream), err,
-		 out);
+	CUDA_TRY(
+		cudaLaunchKernel(k->gpu, dim3(1), dim3(k->threads), params, 0, g->stream),
+		err, out);
 out:
 	return err;
 }
