@@ -16,6 +16,8 @@
 #define SAMPLES_MAX_FACTOR \
 	16u /* a case ends at so many times min_samples, however wide its interval */
 
+/* Likewise for cases that end together: one that never gets narrow holds all the others. */
+#define SAMPLES_MAX_TOGETHER 3u
 #define PROGRESS_S 0.2
 
 volatile sig_atomic_t run_stop;
@@ -115,13 +117,21 @@ static bool has_minimum(const struct engine *e, const struct work *w)
 	return w->counted >= e->min_batches && w->n >= e->min_samples;
 }
 
+/* Cases of one group are compared with each other; what stands beside them is not. */
+static bool together(const struct work *w)
+{
+	return w->bench->together && w->c->group;
+}
+
 /* Is the interval of the median narrow enough?  Looked at again only after a quarter more samples. */
 static bool converged(struct engine *e, struct work *w)
 {
 	double target = opts_dbl(e->o, "ci_target") / 100;
 	struct stats s;
 
-	if (w->n >= SAMPLES_MAX_FACTOR * e->min_samples && has_minimum(e, w))
+	if (w->n >= (together(w) ? SAMPLES_MAX_TOGETHER : SAMPLES_MAX_FACTOR) *
+			    e->min_samples &&
+	    has_minimum(e, w))
 		return true; /* its interval is shown as it is */
 	if (!has_minimum(e, w) || (w->checked && w->n < w->checked + w->checked / 4))
 		return false;
@@ -156,7 +166,7 @@ static int one_batch(struct engine *e, struct work *w)
 			err = keep(w, &b);
 		if (!err && !b.warmup && (w->ready || converged(e, w))) {
 			w->ready = true;
-			if (!w->bench->together)
+			if (!together(w))
 				finish(e, w, CASE_OK, NULL);
 		}
 	}
@@ -195,7 +205,8 @@ static bool must_hurry(const struct engine *e)
 static bool all_ready(const struct engine *e, const struct bench *b)
 {
 	for (size_t i = 0; i < e->n; i++)
-		if (e->w[i].bench == b && !e->w[i].done && !e->w[i].ready)
+		if (e->w[i].bench == b && together(&e->w[i]) && !e->w[i].done &&
+		    !e->w[i].ready)
 			return false;
 	return true;
 }
@@ -206,10 +217,10 @@ static void finish_together(struct engine *e)
 	for (size_t i = 0; i < e->n; i++) {
 		const struct bench *b = e->w[i].bench;
 
-		if (e->w[i].done || !b->together || !all_ready(e, b))
+		if (e->w[i].done || !together(&e->w[i]) || !all_ready(e, b))
 			continue;
 		for (size_t k = i; k < e->n; k++)
-			if (e->w[k].bench == b && !e->w[k].done)
+			if (e->w[k].bench == b && together(&e->w[k]) && !e->w[k].done)
 				finish(e, &e->w[k], CASE_OK, NULL);
 	}
 }

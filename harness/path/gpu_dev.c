@@ -26,9 +26,13 @@ DEV void state_store(struct nic_cursor *c, const struct put_state *s)
  * promise that; the others are what the litmus test is for. */
 DEV void ring(const struct nic_queue *q, struct put_state *s, uint64_t ctrl, int order)
 {
-	uint8_t *reg = q->reg + s->reg_off;
+	uint64_t at = (uint64_t)(uintptr_t)(q->reg + s->reg_off);
+	uint8_t *reg;
 	uint32_t record = dev_be32(s->pi & 0xffff);
 
+	DEV_READY(at);
+	DEV_READY(ctrl);
+	reg = (uint8_t *)(uintptr_t)at;
 	if (order == ORDER_GPU_FENCE_DBREC)
 		dev_fence_gpu();
 	if (order == ORDER_THREADFENCE2)

@@ -188,7 +188,7 @@ DEV void hop_loop(const struct hop_args *a, struct hop_share *share, int op, int
 	dev_result_open(&r);
 	dev_timer_baseline(baseline, DEV_BASELINE);
 	for (i = 0; i < a->l.ops; i++) {
-		uint64_t s[HOP_STAMPS] = {0};
+		uint64_t s[HOP_STAMPS] = {0}, reg;
 		struct hop_wqe e;
 		struct hop_wait w;
 		struct hop_put h;
@@ -202,6 +202,9 @@ DEV void hop_loop(const struct hop_args *a, struct hop_share *share, int op, int
 		hop_store(hop_block(&q, pi), &e);
 		if (form != HOP_PLAIN)
 			s[HOP_BUILT] = dev_clock_before_stores();
+		reg = (uint64_t)(uintptr_t)(q.reg + reg_off);
+		DEV_READY(reg);
+		DEV_READY(e.w[0]);
 		dev_st4b(q.sq_rec, dev_be32((pi + 1) & 0xffff));
 		dev_fence_sys(); /* this thread and the NIC: WQE and record before the doorbell */
 		if (form == HOP_ORDER)
@@ -211,9 +214,9 @@ DEV void hop_loop(const struct hop_args *a, struct hop_share *share, int op, int
 			share->at = h.live_at;
 		}
 		if (bf)
-			dev_st_blueflame(q.reg + reg_off, e.w);
+			dev_st_blueflame((uint8_t *)(uintptr_t)reg, e.w);
 		else
-			dev_st_mmio8b(q.reg + reg_off, e.w[0]);
+			dev_st_mmio8b((uint8_t *)(uintptr_t)reg, e.w[0]);
 		if (form != HOP_PLAIN)
 			s[HOP_RUNG] = dev_clock();
 		w.first = s[HOP_T0] + a->lead + h.phase;

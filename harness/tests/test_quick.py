@@ -27,7 +27,7 @@ sys.exit(rc if rc >= 0 else 128 - rc)"""
 
 
 def quick(folder, *args, prefix=(sys.executable, "-c", MEASURED)):
-    return putscope("run", "quick", *HERE, *args, "--out", folder, cwd=folder.parent, timeout=120, prefix=prefix)
+    return putscope("run", "quick", "-k", "bench=quick,flag-rtt", *HERE, *args, "--out", folder, cwd=folder.parent, timeout=120, prefix=prefix)
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,7 @@ def test_one_cpu(tmp_path):
 
 def interrupted(tmp_path, sig, end):
     out = tmp_path / "r"
-    p = start("run", "quick", *HERE, "-k", "min_batches=1000000", "--time", 100, "--out", out, cwd=tmp_path)
+    p = start("run", "quick", "-k", "bench=quick,flag-rtt", *HERE, "-k", "min_batches=1000000", "--time", 100, "--out", out, cwd=tmp_path)
     wait_for_samples(out, 3000)
     began = time.monotonic()
     p.send_signal(sig)

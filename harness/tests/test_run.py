@@ -46,7 +46,7 @@ def find(rep, **want):
 def quick(putscope, tmp_path_factory):
     out = tmp_path_factory.mktemp("quick") / "r"
     at = time.time()
-    done = putscope("run", "quick", "--out", out, timeout=120)
+    done = putscope("run", "quick", "-k", "bench=quick,flag-rtt", "--out", out, timeout=120)
     assert done.returncode == 0, done.stderr
     assert time.time() - at <= 60 or SAN
     return out
@@ -90,7 +90,7 @@ def test_rtt_of_big_puts(putscope, tmp_path):
 @pytest.mark.parametrize("fault, word", [("error-cqe", "remote operation error"), ("retry-exceeded", "retry"),
                                          ("lost-doorbell", "deadline"), ("lost-cqe", "deadline")])
 def test_a_fault_fails_its_case_and_the_rest_goes_on(putscope, tmp_path, fault, word):
-    done = putscope("run", "quick", "-k", "sizes=8", "-k", "paths=gpu", "-k", "min_samples=100", "--time", 30, "--vcx",
+    done = putscope("run", "quick", "-k", "bench=quick", "-k", "sizes=8", "-k", "paths=gpu", "-k", "min_samples=100", "--time", 30, "--vcx",
                     f"fault.{fault}=150", "--out", tmp_path / "r")
     assert done.returncode == 1
     cases = json.loads((tmp_path / "r/run.json").read_text())["cases"]
@@ -110,7 +110,7 @@ def test_a_refusal_is_named(putscope, tmp_path, step, code, word):
 @pytest.mark.skipif(SAN, reason="Open MPI's own leaks and races are not ours")
 def test_two_ranks(putscope, tmp_path):
     import subprocess
-    done = subprocess.run(["mpirun", "-np", "2", "--oversubscribe", "--bind-to", "none", BUILD / "putscope", "run", "quick", "-k",
+    done = subprocess.run(["mpirun", "-np", "2", "--oversubscribe", "--bind-to", "none", BUILD / "putscope", "run", "quick", "-k", "bench=quick,flag-rtt", "-k",
                            "sizes=8,4096", "--out", tmp_path / "r"], capture_output=True, text=True, timeout=120,
                           env=dict(os.environ, **ROOTLESS))
     assert done.returncode == 0, done.stderr + done.stdout
