@@ -55,18 +55,17 @@ static bool wanted(const struct hop_exp *x, bool first)
 			 !strcmp(x->doorbell, "db") && !strcmp(x->end, "cqe"));
 }
 
-/* Round trips without and with a wait at the responder, and the pace behind one doorbell. */
+/* Round trips with a wait at the responder, and the pace behind one doorbell. */
 static int add_beside(const struct opts *o, const struct env *env, struct case_list *out)
 {
-	static uint64_t holds[OPT_LIST_MAX + 1]; /* the first is 0: no wait */
+	static uint64_t holds[OPT_LIST_MAX]; /* outlive the list of cases */
 	const struct opt_sizes *s = opts_sizes(o, "holds");
 	const char *ends = env ? rig_endpoints(env) : "across";
 	int err;
 
-	for (size_t i = 0; i < s->n && i < OPT_LIST_MAX; i++)
-		holds[i + 1] = s->v[i];
+	memcpy(holds, s->v, s->n * sizeof *holds);
 	err = hop_beside_add(out, env, "hops", "gap", ends, NULL);
-	for (size_t i = 0; i <= s->n && !err; i++)
+	for (size_t i = 0; i < s->n && !err; i++)
 		err = hop_beside_add(out, env, "hops", "rtt", ends, &holds[i]);
 	return err;
 }

@@ -316,7 +316,8 @@ static int write_summary(const struct record *r, json_t *run)
 	free(text);
 	solved = err ? NULL : solve_hops(set);
 	if (solved)
-		json_object_update(run, solved);
+		json_object_update_missing(run,
+					   solved); /* a merged set brings its own hops */
 	else if (!err)
 		err = -EIO;
 	json_decref(solved);

@@ -494,6 +494,9 @@ json_t *solve_hops(const struct load *l)
 		err = one_group(l, group, out);
 	}
 	json_decref(done);
+	/* Of several launches the hops know how launches vary: putscope merge. */
+	if (json_object_get(l->run, "launches") && json_object_get(l->run, "hops"))
+		json_object_set(out, "hops", json_object_get(l->run, "hops"));
 	if (!err)
 		return out;
 	json_decref(out);

@@ -87,6 +87,33 @@ static struct clock_fit settle(struct beside *s)
 	return c;
 }
 
+/* Round trips with the wait and, of the same launch, without. */
+static int hold_series(struct beside *s, struct batch *b, const struct clock_fit *c,
+		       const struct slots *slots)
+{
+	const uint64_t *t = s->env->stamps;
+	double *rtt[2], *held[2];
+	uint32_t n[2] = {0, 0};
+
+	for (uint32_t i = 0; i < slots->ops; i++)
+		n[(slots->seq0 + i) & 1]++;
+	rtt[0] = batch_series(b, "rtt_without", n[0]);
+	rtt[1] = batch_series(b, "rtt", n[1]);
+	held[0] = batch_series(b, "held_without", n[0]);
+	held[1] = batch_series(b, "held", n[1]);
+	if (!rtt[0] || !rtt[1] || !held[0] || !held[1])
+		return err_say(-ENOMEM, "no memory for samples");
+	n[0] = n[1] = 0;
+	for (uint32_t i = 0; i < slots->ops; i++) {
+		const unsigned k = (slots->seq0 + i) & 1;
+
+		rtt[k][n[k]] =
+			clock_ns(c, t[3 * i + 1] - t[3 * i]) - s->c->timer_overhead_ns;
+		held[k][n[k]++] = clock_ns(c, t[3 * i + 2]);
+	}
+	return 0;
+}
+
 static int hold_batch(struct beside *s, struct batch *b)
 {
 	struct env *e = s->env;
@@ -95,7 +122,7 @@ static int hold_batch(struct beside *s, struct batch *b)
 	struct nic_qp *pair[END_COUNT];
 	struct rtt_args a = {0};
 	struct clock_fit c;
-	double wall, *rtt, *held;
+	double wall;
 	int err;
 
 	OUR_TRY(rig_pair(e, true, pair), err, out);
@@ -122,17 +149,7 @@ static int hold_batch(struct beside *s, struct batch *b)
 		goto out;
 	}
 	c = settle(s);
-	rtt = batch_series(b, "rtt", slots.ops);
-	held = batch_series(b, "held", slots.ops);
-	if (!rtt || !held) {
-		err = err_say(-ENOMEM, "no memory for samples");
-		goto out;
-	}
-	for (uint32_t i = 0; i < slots.ops; i++) {
-		rtt[i] = clock_ns(&c, e->stamps[3 * i + 1] - e->stamps[3 * i]) -
-			 s->c->timer_overhead_ns;
-		held[i] = clock_ns(&c, e->stamps[3 * i + 2]);
-	}
+	err = hold_series(s, b, &c, &slots);
 out:
 	hop_virtual_clear();
 	return err;
