@@ -77,7 +77,7 @@ struct rtt_args {
 	uint64_t flag_b_raddr,
 		flag_a_raddr; /* the flag words as the NIC names them (big payloads) */
 	uint64_t
-		hold_ticks; /* rtt_hold: B waits so long before it answers puts of odd number, and 0 .. gap_ticks - 1 more in any case */
+		hold_ticks; /* rtt_hold: B waits so long before it answers puts of odd number, and gap_ticks to 2 gap_ticks more in any case */
 	uint32_t gap_ticks; /* likewise: A's puts start so much later than they could */
 };
 

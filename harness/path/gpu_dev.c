@@ -246,7 +246,7 @@ DEV void rtt_loop(const struct rtt_args *a, int order, int kind)
 }
 
 /* A round trip whose responder waits a known time before it answers: does the clock measure what was inserted?  It answers when
- * the request is complete, and after up to gap_ticks more, so that its answer meets an idle NIC on any phase of its loops,
+ * the request is complete, and one to two gap_ticks later, so that its answer meets an idle NIC on any phase of its loops,
  * whether it waits or not. */
 DEV uint32_t hold_round(const struct rtt_args *a, struct put_state *sa,
 			struct put_state *sb, const uint64_t *d, uint64_t seq,
@@ -255,7 +255,8 @@ DEV uint32_t hold_round(const struct rtt_args *a, struct put_state *sa,
 	const uint64_t
 		off = (seq - a->l.seq0) % a->l.s.count * a->l.s.stride,
 		/* Every other one does not wait: the machine's own drift meets both alike. */
-		hold = (seq & 1 ? a->hold_ticks : 0) + dev_phase(seq, 8, a->gap_ticks);
+		hold = (seq & 1 ? a->hold_ticks : 0) + a->gap_ticks +
+		       dev_phase(seq, 8, a->gap_ticks);
 	const struct wqe_put pa = {0, a->l.s.raddr + off, 0, a->l.s.rkey, 8};
 	const struct wqe_put pb = {0, a->r.s.raddr + off, 0, a->r.s.rkey, 8};
 	uint64_t from, now;

@@ -137,6 +137,7 @@ static int hold_batch(struct beside *s, struct batch *b)
 	a.r.flag_b = e->end[END_B].dst;
 	a.qa = pair[END_A]->q;
 	a.qb = pair[END_B]->q;
+	a.gap_ticks = (uint32_t)(GAP_NS / e->sm_clock.ns_per_tick);
 	a.hold_ticks = (uint64_t)((double)s->hold_ns / e->sm_clock.ns_per_tick);
 	hop_virtual_set(opts_dbl(e->opts, "vcx_base"), none);
 	err = launch_kernel(

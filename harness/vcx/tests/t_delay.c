@@ -4,6 +4,7 @@
  *	t_delay hops|order|blueflame|clock|gone
  */
 #include <dlfcn.h>
+#include <math.h>
 
 #include "rig.h"
 #include "vcx/vcx.h"
@@ -96,12 +97,16 @@ static double within(double ns)
 	return 0.02 * ns > 150 ? 0.02 * ns : 150;
 }
 
-static void one_hop(int hop, uint64_t ns, struct series *off, struct series *on)
+/* What moved otherwise than it was told to, in words; "" for nothing.  The virtual NIC may share a core here: what the program
+ * sees is held to less than what the NIC stamps. */
+static void one_hop(int hop, uint64_t ns, struct series *off, struct series *on,
+		    char *out, size_t n)
 {
 	const bool on_flag = hop != HOP_WIRE_BACK && hop != HOP_CQE_WRITE;
 	const bool on_cqe = hop != HOP_REMOTE_WRITE;
 	double d;
 
+	*out = 0;
 	off->n = on->n = 0;
 	for (unsigned i = 0; i < BLOCKS; i++) {
 		delay(names[hop], i % 2 ? 0 : ns);
@@ -111,28 +116,34 @@ static void one_hop(int hop, uint64_t ns, struct series *off, struct series *on)
 	delay(names[hop], 0);
 	for (int h = 0; h < VCX_HOPS; h++) {
 		d = median(on->hop[h], on->n) - median(off->hop[h], off->n);
-		CHECK(h == hop ? d > (double)ns - within((double)ns) &&
-					 d < (double)ns + within((double)ns)
-			       : d > -300 && d < 300,
-		      "delay.%s=%llu moved %s by %.0f", names[hop],
-		      (unsigned long long)ns, names[h], d);
+		if (fabs(d - (h == hop ? (double)ns : 0)) >
+		    (h == hop ? within((double)ns) : 300))
+			snprintf(out, n, "delay.%s=%llu moved %s by %.0f", names[hop],
+				 (unsigned long long)ns, names[h], d);
 	}
-	/* The virtual NIC may share a core here: what the program sees is looser than what the NIC stamps. */
 	d = median(on->cqe, on->n) - median(off->cqe, off->n);
-	CHECK(on_cqe == (d > 0.8 * (double)ns), "%s: the CQE moved by %.0f", names[hop],
-	      d);
+	if (on_cqe != (d > 0.8 * (double)ns))
+		snprintf(out, n, "delay.%s: the CQE moved by %.0f", names[hop], d);
 	d = median(on->flag, on->n) - median(off->flag, off->n);
-	CHECK(on_flag == (d > 0.8 * (double)ns), "%s: the data moved by %.0f", names[hop],
-	      d);
+	if (on_flag != (d > 0.8 * (double)ns))
+		snprintf(out, n, "delay.%s: the data moved by %.0f", names[hop], d);
 }
 
 static void hops(void)
 {
 	static struct series off, on;
+	char wrong[160] = "";
 
 	stamping(1);
-	for (int h = 0; h < VCX_HOPS; h++)
-		one_hop(h, 50000, &off, &on);
+	for (int h = 0; h < VCX_HOPS; h++) {
+		for (int tries = 0; tries < 3;
+		     tries++) { /* a machine's bad moment is not ours */
+			one_hop(h, 20000, &off, &on, wrong, sizeof wrong);
+			if (!*wrong)
+				break;
+		}
+		CHECK(!*wrong, "%s", wrong);
+	}
 	CHECK(delay("nowhere", 1) < 0, "a hop that does not exist");
 }
 
