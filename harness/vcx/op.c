@@ -55,7 +55,8 @@ static struct op *op_new(struct vcx_qp *q)
 	o->q = q;
 	o->seq = next_seq++;
 	o->syndrome = 0;
-	o->bf = o->has_receive = o->across = false;
+	o->bf = o->has_receive = o->across = o->gathers = false;
+	o->total = o->segs = 0;
 	o->refs = 1;
 	o->bytes = 0;
 	o->data = NULL;
