@@ -8,6 +8,7 @@
 #include "command.h"
 #include "err.h"
 #include "load.h"
+#include "path/hop_virtual.h"
 #include "report_hops.h"
 #include "report_json.h"
 #include "solve.h"
@@ -317,7 +318,8 @@ static void print_pace(const struct load *l, const json_t *solved)
 	if (json_array_size(json_object_get(solved, "hops")) &&
 	    json_is_true(json_object_get(nic, "virtual")) && json_number_value(base) > 0)
 		printf("The virtual NIC was told to take %.0f ns for each hop (%.0f for remote_write): what follows shows the method, not a ConnectX\n",
-		       json_number_value(base), 1.5 * json_number_value(base));
+		       json_number_value(base),
+		       HOP_VIRTUAL_REMOTE * json_number_value(base));
 }
 
 int report_print(const char *dir, bool json, bool methods)

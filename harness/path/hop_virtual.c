@@ -43,8 +43,9 @@ void hop_virtual_set(double base_ns, const uint64_t ns[NIC_HOPS])
 	if (!found())
 		return;
 	for (int h = 0; h < NIC_HOPS; h++) {
-		/* One thread plays both devices: data and completion must not fall due together. */
-		double base = h == NIC_REMOTE_WRITE ? 1.5 * base_ns : base_ns;
+		/* One thread plays both devices: data and completion must not fall due together, also with half a base more. */
+		double base =
+			h == NIC_REMOTE_WRITE ? HOP_VIRTUAL_REMOTE * base_ns : base_ns;
 
 		vcx.delay(nic_hop_names[h], (uint64_t)base + ns[h]);
 	}
