@@ -13,10 +13,11 @@ pytestmark = pytest.mark.skipif(not (BUILD / "vcx").exists() or not (BUILD / "li
                                 reason="vcx is not built here")
 SAN = bool(os.environ.get("SAN"))   # a sanitizer's build is slower: its times say nothing
 HERE = ("--nic", "virtual", "--gpu", "none", "-k", "sizes=8")
-SHORT = ("-k", "ops=50", "-k", "min_samples=500", "--time", 60)
+SHORT = ("-k", "ops=50", "-k", "min_samples=500", "--time", 30)
 HOPS = "doorbell_flight nic_exec wqe_fetch payload_fetch wire_out wire_back remote_write cqe_write".split()
 SUM = ["doorbell_flight", "nic_exec"]
 TRIES = 3
+SLOW_FLAG_NS = 250   # two cores of a virtual machine that are far from each other at this moment (its usual round trip is 120 ns)
 REFERENCE = "write/across/pointer/db/cqe/8"   # passes every hop
 WAITS = (1000, 5000, 50000)
 ALL_AT_ONCE = dict(zip(HOPS, (700, 1500, 5000, 2500, 3500, 9000, 6000, 4200)))
@@ -114,6 +115,12 @@ def test_closure_additivity_and_probe_effect(tmp_path):
     assert not again(tmp_path, attempt)
 
 
+def slack(rep):
+    """What may be off beside the 50 ns of a quiet machine: a quarter of a flag's round trip where that is long."""
+    flag = next(c["p50_ns"] for c in rep["cases"] if c["case"] == "flag-rtt" and c["metric"] == "rtt")
+    return flag, flag / 4 if flag > SLOW_FLAG_NS else 0
+
+
 def estimate(rep, group, hop):
     return next((h["est_ns"], h["members"]) for h in of(rep["hops"], group) if hop in h["members"])
 
@@ -122,7 +129,7 @@ def moved_wrongly(out, groups):
     """Hops that moved otherwise than the virtual NIC stamped, or than it was told, or that were not to move."""
     hops(out, *SHORT, "-k", "vcx_delays=" + ",".join(groups))
     rep, bad = report(out), []
-    flag = next(c["p50_ns"] for c in rep["cases"] if c["case"] == "flag-rtt" and c["metric"] == "rtt")
+    flag, more = slack(rep)
     kept = {}
     for s in samples(out):
         if s["metric"].startswith("vcx.") and s["case_id"].endswith(REFERENCE) and not int(s["warmup"]):
@@ -134,7 +141,7 @@ def moved_wrongly(out, groups):
             (est, members), base = estimate(rep, group, hop), estimate(rep, "base", hop)[0]
             saw = sum(stamped[group, h] - stamped["base", h] for h in members)
             nominal = sum(told[h] for h in members)
-            off = abs(est - base - saw) > max(50, 0.01 * saw) or abs(est - base - nominal) > max(100, 0.02 * nominal)
+            off = abs(est - base - saw) > max(50, 0.01 * saw, more) or abs(est - base - nominal) > max(100, 0.02 * nominal, more)
             if off if nominal else abs(est - base) > max(150, flag, 0.05 * abs(base)):
                 bad.append((group, members, round(est - base), round(saw), nominal))
     return bad
@@ -150,14 +157,15 @@ def test_known_delays_all_at_once(tmp_path):
 
 def test_wait_at_the_responder_moves_the_round_trip_by_itself(tmp_path):
     def attempt(out):
-        hops(out, "-k", "min_samples=2000", bench="hops")
-        p50 = {(c["case"], c["metric"]): c["p50_ns"] for c in report(out)["cases"] if "responder-waits" in c["case"]}
+        hops(out, "-k", "min_samples=2000", "--time", 30)
+        rep = report(out)
+        p50 = {(c["case"], c["metric"]): c["p50_ns"] for c in rep["cases"] if "responder-waits" in c["case"]}
         assert {c for c, _ in p50} == {f"hops/responder-waits/{ns}" for ns in WAITS}
         bad = []
         for ns in WAITS:
             rtt, rtt0, held, held0 = (p50[f"hops/responder-waits/{ns}", m] for m in ("rtt", "rtt_without", "held", "held_without"))
             assert ns - 300 < held - held0 < 1.02 * ns + 300
-            if abs(rtt - rtt0 - (held - held0)) > max(50, 0.01 * ns):
+            if abs(rtt - rtt0 - (held - held0)) > max(50, 0.01 * ns, slack(rep)[1]):
                 bad.append((ns, rtt - rtt0, held - held0))
         return bad
 
