@@ -244,10 +244,8 @@ static void poll_hop(const struct solve_group *g, const char *end, json_t *hops)
 static json_t *closure_row(const struct solve_group *g, const struct solve_eq *q,
 			   double nic, bool held_out, bool predictable)
 {
-	const double live = !strcmp(q->branch, "live");
 	double predicted = predictable ? nic + q->own + q->poll : NAN;
 
-	(void)live;
 	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:b, s:b}", "experiment",
 			 q->name, "group", g->name, "branch", q->branch, "measured_ns",
 			 number(q->measured), "predicted_ns", number(predicted),

@@ -2,10 +2,10 @@
  * launched.c: launch a probe's kernel; its stamps become samples.
  */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "err.h"
 #include "launched.h"
+#include "path/launch.h"
 
 struct case_desc *launched_case(struct case_list *out, const struct env *env,
 				const char *bench, const char *name, const char *metric,
@@ -84,34 +84,11 @@ int launched_start(struct launched *l, const void *args)
 	return sm_launch(l->env->sm, l->kernel, args);
 }
 
-/* The SM clock's rate during this very launch, where the launch was long against the step of the clock that SMs share. */
-static void settle_clock(struct launched *l)
-{
-	const struct env *e = l->env;
-	const struct dev_result *r = e->result;
-	double wall = clock_ns(&e->sm_wall, r->exit_wall - r->entry_wall);
-
-	l->clock = e->sm_clock;
-	if (sm_is_gpu(e->sm) && wall > 1000.0 * e->sm_wall.step_ns)
-		l->clock.ns_per_tick = wall / (double)(r->exit - r->entry);
-}
-
-static int by_ticks(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void settle_overhead(struct launched *l)
 {
-	uint64_t sorted[DEV_BASELINE];
-
 	if (l->overhead_known)
 		return;
-	memcpy(sorted, l->env->result->baseline, sizeof sorted);
-	qsort(sorted, DEV_BASELINE, sizeof *sorted, by_ticks);
-	l->overhead_ns = clock_ns(&l->clock, sorted[DEV_BASELINE / 2]);
+	l->overhead_ns = launch_overhead_ns(l->env, &l->clock);
 	l->c->timer_overhead_ns = l->overhead_ns / l->per;
 	l->overhead_known = true;
 }
@@ -130,21 +107,18 @@ int launched_end(struct launched *l)
 	if (r->status != DEV_OK)
 		return err_say(-EIO, "%s: the kernel ended with status %u at turn %u",
 			       l->c->id, r->status, r->at);
-	settle_clock(l);
+	l->clock = launch_clock(l->env);
 	settle_overhead(l);
 	return 0;
 }
 
 int launched_samples(struct launched *l, struct batch *b, const char *metric, uint32_t n)
 {
-	double *v = batch_series(b, metric, n),
-	       *timer = batch_series(b, "timer", DEV_BASELINE);
+	double *v = batch_series(b, metric, n);
 
-	if (!v || !timer)
+	if (!v)
 		return err_say(-ENOMEM, "no memory for samples");
 	for (uint32_t i = 0; i < n; i++)
 		v[i] = (clock_ns(&l->clock, l->env->stamps[i]) - l->overhead_ns) / l->per;
-	for (uint32_t i = 0; i < DEV_BASELINE; i++)
-		timer[i] = clock_ns(&l->clock, l->env->result->baseline[i]);
-	return 0;
+	return launch_timer_series(l->env, b, &l->clock);
 }
