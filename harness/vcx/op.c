@@ -263,6 +263,7 @@ static bool exec(struct op *o)
 static bool start(struct vcx_qp *q, const struct ring *r)
 {
 	struct op *o = op_new(q);
+	uint64_t ticks;
 
 	if (!o) {
 		LOG(0, "no memory for a work request");
@@ -278,11 +279,12 @@ static bool start(struct vcx_qp *q, const struct ring *r)
 		if (o->bf)
 			memcpy(o->w, r->bf, WQE_BB);
 	}
-	if (!delay(HOP_NIC_EXEC))
+	ticks = delay(HOP_NIC_EXEC); /* looked up once: it may be switched at any moment */
+	if (!ticks)
 		return exec(o);
 	if (o->at < q->last_due[STAGE_EXEC])
 		o->at = q->last_due[STAGE_EXEC]; /* the NIC works on one at a time */
-	go(o, STAGE_EXEC, HOP_NIC_EXEC);
+	enter(o, STAGE_EXEC, ticks);
 	return true;
 }
 

@@ -5,6 +5,8 @@
  */
 #include <dlfcn.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
 #include "rig.h"
 #include "vcx/vcx.h"
@@ -151,7 +153,18 @@ static void hops(void)
 }
 
 /* ---- order: delays that change under a stream of writes ---- */
-static void order(void)
+static _Atomic bool flipping;
+
+/* Switches every delay as fast as it can: between any two looks of the NIC at the same one. */
+static void *flip(void *arg)
+{
+	(void)arg;
+	for (unsigned i = 0; flipping; i++)
+		delay(names[i / 2 % VCX_HOPS], i % 2 ? 0 : 300);
+	return NULL;
+}
+
+static void stream(bool random_delays)
 {
 	uint64_t rng = 1, posted = 0, done = 0, wrong = 0, seen = 0;
 	struct ibv_wc wc;
@@ -167,7 +180,7 @@ static void order(void)
 			wr.wr_id = posted;
 			MUST(!rig_post(a.qp, &wr));
 		}
-		if (rng >> 60 == 0)
+		if (random_delays && rng >> 60 == 0)
 			delay(names[rng >> 40 & 7], rng >> 43 & 1 ? rng >> 44 & 8191 : 0);
 		while (ibv_poll_cq(a.cq, 1, &wc) == 1) {
 			MUST(wc.status == IBV_WC_SUCCESS);
@@ -177,11 +190,26 @@ static void order(void)
 			wrong++; /* all go to one word: it never steps back */
 		seen = word(b.buf + HALF);
 	}
-	for (int h = 0; h < VCX_HOPS; h++)
-		delay(names[h], 0);
 	for (double t = rig_now(); word(b.buf + HALF) != 20000;)
 		MUST(rig_now() - t < RIG_DEADLINE_S);
 	CHECK(!wrong, "%llu completions or data out of order", (unsigned long long)wrong);
+}
+
+static void order(void)
+{
+	pthread_t flipper;
+
+	stream(true);
+	for (int h = 0; h < VCX_HOPS; h++)
+		delay(names[h], 0);
+	memset(b.buf, 0, BYTES);
+	flipping = true;
+	MUST(!pthread_create(&flipper, NULL, flip, NULL));
+	stream(false);
+	flipping = false;
+	pthread_join(flipper, NULL);
+	for (int h = 0; h < VCX_HOPS; h++)
+		delay(names[h], 0);
 }
 
 /* ---- BlueFlame by libmlx5 and by hand ---- */
