@@ -111,24 +111,26 @@ $(foreach t,$(CLIENT_C),$(eval $(call client_rule,$(t))))
 -include $(shell find $(B)/o -name '*.d' 2>/dev/null)
 
 # ---- what users call ----
+# On every core, unless -j was given.
+PARALLEL = $(MAKE) --no-print-directory $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
 CONFIG ?= quick
 bench: ## run CONFIG (default quick) and print the table; GPU=N NIC=name OUT=dir HOSTS=a,b
-	@$(MAKE) --no-print-directory all
+	@$(PARALLEL) all
 	$(Q)$(if $(HOSTS),mpirun -np 2 --host $(HOSTS) --map-by node --bind-to none $(CURDIR)/)$(B)/putscope run $(CONFIG) $(if $(GPU),--gpu $(GPU)) $(if $(NIC),--nic $(NIC)) $(if $(OUT),--out $(OUT))
 test: ## build and run every test
-	@$(MAKE) --no-print-directory all unit clients
+	@$(PARALLEL) all unit clients
 	$(Q)B=$(B) SAN=$(SAN) $(PYTHON) -m pytest -q -p no:cacheprovider harness/tests $(wildcard harness/vcx/tests plot/tests probes/tests) $(PYTEST_ARGS)
 test-two-node: ## two QEMU guests, Soft-RoCE between them, mpirun over both; needs deps-two-node and no hardware
-	@$(MAKE) --no-print-directory all
+	@$(PARALLEL) all
 	$(Q)$(PYTHON) harness/two_node/two_node.py --build $(B)
 test-bad-wire: ## the same with lost packets, and with the peer killed in mid-run
-	@$(MAKE) --no-print-directory all
+	@$(PARALLEL) all
 	$(Q)$(PYTHON) harness/two_node/bad_wire.py --build $(B)
 unit: $(UNIT_BIN)
 clients: $(CLIENT_BIN)
 bounds: ## build/tests/bounds: the probes' bounds by the CUDA runtime alone, a check from outside
 	$(Q)test "$(CUDA)" = 1 || { echo "bounds needs nvcc: install the CUDA Toolkit (12.4 or newer)" >&2; exit 2; }
-	@$(MAKE) --no-print-directory $(B)/tests/bounds
+	@$(PARALLEL) $(B)/tests/bounds
 $(B)/tests/bounds: probes/tests/bounds.cu
 	@mkdir -p $(@D); echo "  nvcc $<"
 	$(Q)$(NVCC) -std=c++17 -O3 $(GENCODE) -o $@ $<

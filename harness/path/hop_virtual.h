@@ -8,7 +8,7 @@
 #include "case.h"
 #include "hop_model.h"
 
-#define HOP_VIRTUAL_REMOTE 1.25 /* remote_write takes so many times base_ns */
+#define HOP_VIRTUAL_REMOTE 3.0 /* remote_write takes so many times base_ns */
 /* base_ns at every hop (remote_write: more) and ns[] on top, from now on; and forget old stamps. */
 void hop_virtual_set(double base_ns, const uint64_t ns[NIC_HOPS]);
 void hop_virtual_clear(void); /* no delays, no stamps */

@@ -31,7 +31,7 @@ def good(putscope, tmp_path):
 def test_order_is_that_of_the_seed(putscope, tmp_path):
     orders = []
     for name, seed in (("a", 1), ("b", 1), ("c", 9)):
-        run_fake(putscope, tmp_path / name, "good,slow", "-k", f"seed={seed}")
+        run_fake(putscope, tmp_path / name, "good,slow", "-k", f"seed={seed}", "-k", "ci_target=100")
         orders.append([r["case_id"] for r in rows(tmp_path / name / "samples.csv") if r["seq"] == "0"])
     assert orders[0] == orders[1] != orders[2]
 
