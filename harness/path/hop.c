@@ -15,7 +15,6 @@
 
 #define DEADLINE_NS 1.5e9 /* of one put, beside 10 ns a byte */
 #define DEADLINE_NS_PER_BYTE 10.0
-#define ARRIVE_NS 200000000u /* until bytes that do not arrive count as wrong */
 #define GAP_NS 1000.0	     /* puts start so much later than they could, at most */
 #define IMM_OPS_MAX 128u     /* receives posted at once */
 
@@ -145,7 +144,7 @@ out:
 static int outcome(struct hop *h)
 {
 	const struct dev_result *r = h->env->result;
-	uint64_t bad = 0, late;
+	uint64_t bad = 0;
 	int err;
 
 	h->c->puts += r->at;
@@ -163,11 +162,7 @@ static int outcome(struct hop *h)
 	}
 	if (h->nop || h->live) /* a live word is checked by its tag, in the kernel */
 		return 0;
-	/* An acknowledgement does not wait for the data to be visible (remote_write): the last puts get time to arrive. */
-	late = clock_monotonic_raw_ns() + ARRIVE_NS;
-	do
-		err = slots_bad(h->env, h->read ? END_A : END_B, &h->slots, &bad);
-	while (!err && bad && clock_monotonic_raw_ns() < late);
+	err = slots_bad_at_last(h->env, h->read ? END_A : END_B, &h->slots, &bad);
 	h->c->payload_errors += bad;
 	h->env->count.payload_errors += bad;
 	return err || !bad ? err

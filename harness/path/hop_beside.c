@@ -67,9 +67,9 @@ static int ended(struct beside *s, const struct slots *slots, unsigned direction
 			-EIO,
 			"put %u of %u of %s did not end: status %u, syndrome 0x%02x",
 			r->at, slots->ops, s->c->id, r->status, r->syndrome & 0xff);
-	err = slots_bad(s->env, END_B, slots, &bad);
+	err = slots_bad_at_last(s->env, END_B, slots, &bad);
 	if (!err && directions == 2)
-		err = slots_bad(s->env, END_A, slots, &more);
+		err = slots_bad_at_last(s->env, END_A, slots, &more);
 	s->c->payload_errors += bad + more;
 	return err || !(bad + more)
 		       ? err

@@ -19,4 +19,6 @@ int slots_fill(struct env *e, enum end at, const struct slots *s);
 int slots_poison(struct env *e, enum end at, const struct slots *s);
 /* Count the puts whose bytes at the destination are not what iteration and offset say. */
 int slots_bad(struct env *e, enum end at, const struct slots *s, uint64_t *bad);
+/* The same, but bytes on their way get time to arrive: an acknowledgement does not wait for the data to be visible. */
+int slots_bad_at_last(struct env *e, enum end at, const struct slots *s, uint64_t *bad);
 #endif
