@@ -279,7 +279,8 @@ static bool start(struct vcx_qp *q, const struct ring *r)
 		if (o->bf)
 			memcpy(o->w, r->bf, WQE_BB);
 	}
-	ticks = delay(HOP_NIC_EXEC); /* looked up once: it may be switched at any moment */
+	/* Looked up once: it may be switched at any moment. */
+	ticks = delay(HOP_NIC_EXEC);
 	if (!ticks)
 		return exec(o);
 	if (o->at < q->last_due[STAGE_EXEC])
