@@ -15,8 +15,8 @@
 
 #define DEADLINE_NS 1.5e9 /* of one put, beside 10 ns a byte */
 #define DEADLINE_NS_PER_BYTE 10.0
-#define GAP_NS 1000.0	     /* puts start so much later than they could, at most */
-#define IMM_OPS_MAX 128u     /* receives posted at once */
+#define GAP_NS 1000.0	 /* puts start so much later than they could, at most */
+#define IMM_OPS_MAX 128u /* receives posted at once */
 
 #pragma weak hop_kernels_cuda
 
