@@ -12,6 +12,7 @@
 #include "engine.h"
 #include "err.h"
 #include "facts.h"
+#include "nic/guard.h"
 #include "path/correlate.h"
 #include "path/hop.h"
 #include "path/put.h"
@@ -322,11 +323,45 @@ static json_t *virtual_stats(void)
 	return j ? j : json_null();
 }
 
+/* Does the GPU's mapping of a doorbell page survive that the CPU's is taken away?  Where it does not, nothing is claimed. */
+static int try_guard(struct env *e)
+{
+	int err;
+
+	if (!sm_is_gpu(e->sm)) {
+		guard_set(GUARD_HOST_SM);
+		return 0;
+	}
+	guard_set(GUARD_HOLDS);
+	if (!put_self_test(e, "gpu"))
+		return 0;
+	guard_set(GUARD_BREAKS);
+	err = put_self_test(e, "gpu");
+	return err;
+}
+
+int env_self_test(struct env *e, const char *path)
+{
+	int err = put_self_test(e, path);
+
+	if (!err && !strcmp(path, "gpu") && guard_get() == GUARD_UNTRIED)
+		err = try_guard(e);
+	return err;
+}
+
+static json_t *guard_evidence(void)
+{
+	return json_pack("{s:s, s:I, s:I}", "state", guard_state_name(guard_get()),
+			 "launches", (json_int_t)guard_launches(), "cpu_touches",
+			 (json_int_t)guard_touches());
+}
+
 json_t *env_evidence(const struct env *e)
 {
 	json_t *grown = counters_grown(e->counters, e);
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:O?}", "doorbells_by_sm",
+	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:O?}", "uar_guard",
+			 guard_evidence(), "doorbells_by_sm",
 			 (json_int_t)e->count.sm_doorbells, "posts_by_cpu",
 			 (json_int_t)e->count.cpu_posts, "rerings",
 			 (json_int_t)e->count.rerings, "payload_errors",
@@ -338,11 +373,6 @@ json_t *env_evidence(const struct env *e)
 const char *env_nature(const struct env *e)
 {
 	return e->virtual_nic || !sm_is_gpu(e->sm) ? "virtual" : "hardware";
-}
-
-int env_self_test(struct env *e, const char *path)
-{
-	return put_self_test(e, path);
 }
 
 void env_peer_end(struct env *e)

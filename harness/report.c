@@ -214,6 +214,23 @@ static void print_components(const struct load *l)
 	}
 }
 
+/* What shows that no CPU rang for the GPU, beside anybody's bookkeeping. */
+static void print_guard(const json_t *guard)
+{
+	const char *state = json_string_value(json_object_get(guard, "state"));
+	const long long launches = json_integer_value(json_object_get(guard, "launches"));
+
+	if (state && !strcmp(state, "holds"))
+		printf("Proof: in %lld launches that the GPU submitted, the CPU's own mapping of the doorbell pages was "
+		       "inaccessible; the CPU touched them %lld times\n",
+		       launches,
+		       (long long)json_integer_value(
+			       json_object_get(guard, "cpu_touches")));
+	else if (state && !strcmp(state, "breaks"))
+		printf("No proof beside the counts: this driver's GPU mapping of the doorbell page does not survive that the "
+		       "CPU's is taken away\n");
+}
+
 /* Who submitted, by the posters' own counts, and what a virtual NIC saw of it. */
 static void print_evidence(const struct load *l)
 {
@@ -242,6 +259,7 @@ static void print_evidence(const struct load *l)
 		printf("%s", *sep ? "" : "none");
 	}
 	putchar('\n');
+	print_guard(json_object_get(e, "uar_guard"));
 }
 
 static void print_dirty(const char *rank, const json_t *evidence)

@@ -55,6 +55,7 @@ struct nic_qp {
 	struct nic_queue q;
 	struct nic_cursor *cursor;
 	size_t cursor_bytes;
+	void *reg_page; /* the CPU's mapping of the doorbell page, known to guard.c; else NULL */
 	const uint8_t *
 		cqes; /* the CQ's ring as the CPU reads it (driven by device code only) */
 };

@@ -397,7 +397,7 @@ static int launch(struct hop *h, struct batch *b, enum hop_form form)
 		OUR_TRY(read_clocks(h, p, line, false), err, out);
 	if (h->imm)
 		OUR_TRY(correlate(h->env, &sm), err, out);
-	err = launch_kernel(h->env, k, &a, &wall);
+	err = launch_submitting(h->env, k, &a, &wall);
 	if (!err)
 		err = outcome(h);
 	if (!err)

@@ -140,7 +140,7 @@ static int hold_batch(struct beside *s, struct batch *b)
 	a.gap_ticks = (uint32_t)(GAP_NS / e->sm_clock.ns_per_tick);
 	a.hold_ticks = (uint64_t)((double)s->hold_ns / e->sm_clock.ns_per_tick);
 	hop_virtual_set(opts_dbl(e->opts, "vcx_base"), none);
-	err = launch_kernel(
+	err = launch_submitting(
 		e, sm_is_gpu(e->sm) ? &rtt_hold_kernel_cuda : &rtt_hold_kernel_host, &a,
 		&wall);
 	if (!err)
@@ -178,7 +178,7 @@ static int gap_batch(struct beside *s, struct batch *b)
 	a.l.s.raddr = (uint64_t)(uintptr_t)e->end[END_B].dst;
 	a.l.s.rkey = p->end[END_B].dst->rkey;
 	hop_virtual_set(opts_dbl(e->opts, "vcx_base"), none);
-	err = launch_kernel(
+	err = launch_submitting(
 		e, sm_is_gpu(e->sm) ? &hop_gap_kernel_cuda : &hop_gap_kernel_host, &a,
 		&wall);
 	if (!err)

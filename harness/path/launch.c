@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "err.h"
+#include "nic/guard.h"
 #include "path/launch.h"
 
 int launch_kernel(struct env *e, const struct dev_kernel *k, const void *args,
@@ -21,6 +22,24 @@ int launch_kernel(struct env *e, const struct dev_kernel *k, const void *args,
 	if (!err)
 		*wall_ns = clock_ns(&e->host_clock, t1 - t0);
 	return err;
+}
+
+int launch_submitting(struct env *e, const struct dev_kernel *k, const void *args,
+		      double *wall_ns)
+{
+	int err = guard_on(), launched;
+	unsigned touches;
+
+	if (err)
+		return err;
+	launched = launch_kernel(e, k, args, wall_ns);
+	touches = guard_off();
+	return launched || !touches
+		       ? launched
+		       : err_say(-EPERM,
+				 "the CPU touched the doorbell page %u times while the GPU was to submit (kernel %s): "
+				 "this is not a GPU-submitted put",
+				 touches, k->name);
 }
 
 struct clock_fit launch_clock(const struct env *e)

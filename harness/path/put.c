@@ -131,7 +131,8 @@ int put_launch(struct put *p, bool by_sm, const struct dev_kernel *k, const void
 	struct env *e = p->env;
 	int err;
 
-	err = launch_kernel(e, k, args, wall_ns);
+	err = by_sm ? launch_submitting(e, k, args, wall_ns)
+		    : launch_kernel(e, k, args, wall_ns);
 	if (err)
 		return err;
 	err = launch_outcome(p);
