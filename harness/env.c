@@ -213,11 +213,16 @@ out:
 	return err;
 }
 
+bool env_serves(const struct env *e)
+{
+	return e && e->ranks.count > 1 && e->ranks.rank != 0;
+}
+
 int env_serve(struct env *e)
 {
 	int err;
 
-	if (e->ranks.count == 1 || e->ranks.rank == 0)
+	if (!env_serves(e))
 		return 0;
 	err = serve_loop(e);
 	return err ? err : 1;
