@@ -259,9 +259,7 @@ static int run_here(struct run *r)
 	range_push(RANGE_PHASE, "setup");
 	err = set_up(r, &status);
 	range_pop();
-	status = err			  ? command_fail(status)
-		 : env_serves(r->env) ? serve(r)
-					  : measure(r);
+	status = err ? command_fail(status) : env_serves(r->env) ? serve(r) : measure(r);
 	record_close(r->record);
 	env_close(r->env);
 	return status;
