@@ -39,9 +39,11 @@ struct case_desc {
 	const char *group;	/* hop experiments: base, or the virtual NIC's delays */
 	const char *doorbell;	/* db, bf */
 	const char *completion; /* cqe, counter, flag, cq-event ... */
-	const char *endpoints;	/* loopback, across, nodes */
-	const char *sm;		/* gpu, host-thread */
-	const char *nature;	/* hardware, virtual */
+	const char *
+		method; /* host path: sync, event, callback, graph: how the CPU learns of a kernel's end */
+	const char *endpoints; /* loopback, across, nodes */
+	const char *sm;	       /* gpu, host-thread */
+	const char *nature;    /* hardware, virtual */
 	uint32_t qps;
 	uint32_t batch;	    /* WQEs per doorbell */
 	uint32_t signalled; /* one signalled WQE every so many */

@@ -45,6 +45,10 @@ int put_self_test(struct env *env, const char *path);
 int put_case_add(struct case_list *l, const struct env *env, const char *bench,
 		 const char *path, const char *metric, uint64_t bytes,
 		 const char *ordering, bool inl);
+/* The same for every benched way of this path: host once for each host_method, else one case. */
+int put_cases_add(struct case_list *l, const struct opts *o, const struct env *env,
+		  const char *bench, const char *path, const char *metric, uint64_t bytes,
+		  const char *ordering, bool inl);
 /* Sizes 1 .. PUT_BYTES_MAX, ops 1 .. PUT_OPS_MAX, else -EINVAL with the sentence. */
 int put_opts_check(const struct opts *o);
 extern const char *const put_order_names[ORDER_COUNT];

@@ -84,6 +84,7 @@ int put_case_add(struct case_list *l, const struct env *env, const char *bench,
 			: gpu			 ? "cqe"
 			: !strcmp(path, "proxy") ? "counter"
 						 : "next-kernel";
+	c->method = strcmp(path, "host") ? "" : "sync";
 	c->qps = c->batch = c->signalled = 1;
 	c->main_metric = metric;
 	c->data = c->endpoints = c->sm = "";
@@ -96,4 +97,36 @@ int put_case_add(struct case_list *l, const struct env *env, const char *bench,
 	if (env)
 		place(c, env);
 	return 0;
+}
+
+/* Another way than sync: its name in the id, and who spins beside the thread that posts.  event: on a host SM, the CPU that looks
+ * while the SM runs; callback, graph: on a GPU, the CPU in the sync behind it all. */
+static void set_method(struct case_desc *c, const struct env *env, const char *method)
+{
+	char rest[CASE_ID_CHARS];
+	const size_t at = strlen(c->bench) + strlen("/host");
+
+	c->method = method;
+	snprintf(rest, sizeof rest, "%s", c->id + at);
+	snprintf(c->id + at, sizeof c->id - at, "/%s%.200s", method, rest);
+	if (!env)
+		return;
+	c->spinners += strcmp(method, "event") ? sm_is_gpu(env->sm) : !sm_is_gpu(env->sm);
+	c->oversubscribed = c->spinners > sm_cpus();
+}
+
+int put_cases_add(struct case_list *l, const struct opts *o, const struct env *env,
+		  const char *bench, const char *path, const char *metric, uint64_t bytes,
+		  const char *ordering, bool inl)
+{
+	const char *methods[OPT_LIST_MAX] = {""};
+	size_t n = strcmp(path, "host") ? 1 : opts_list(o, "host_method", methods);
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err; i++) {
+		err = put_case_add(l, env, bench, path, metric, bytes, ordering, inl);
+		if (!err && *methods[i] && strcmp(methods[i], "sync"))
+			set_method(&l->v[l->n - 1], env, methods[i]);
+	}
+	return err;
 }
