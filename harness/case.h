@@ -27,7 +27,7 @@ case_status_name(enum case_status s); /* "ok", "waived", "failed", "incomplete" 
 struct case_desc {
 	char id[CASE_ID_CHARS]; /* BENCH/PATH/...: unique in a run, the spelling used everywhere */
 	const char *bench;
-	const char *path; /* gpu, proxy, host, none */
+	const char *path; /* gpu, gpu-cpu-db, proxy, host, none */
 	uint64_t size_bytes;
 	const char *ordering; /* none, gpu-fence, ... sys-fence */
 	const char *inlined;  /* inline, pointer */

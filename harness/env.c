@@ -327,17 +327,30 @@ static json_t *virtual_stats(void)
 	return j ? j : json_null();
 }
 
+/* Who rang the puts that an SM built, by path, as whoever rang counted; a path that rang nothing is not there. */
+static json_t *rung_by(const struct env *e)
+{
+	json_t *j = json_object();
+
+	if (e->count.sm_doorbells)
+		json_object_set_new(j, "gpu", json_string("SM"));
+	if (e->count.cpu_doorbells)
+		json_object_set_new(j, "gpu-cpu-db", json_string("CPU"));
+	return j;
+}
+
 json_t *env_evidence(const struct env *e)
 {
 	json_t *grown = counters_grown(e->counters, e);
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:O?}", "doorbells_by_sm",
-			 (json_int_t)e->count.sm_doorbells, "posts_by_cpu",
-			 (json_int_t)e->count.cpu_posts, "rerings",
-			 (json_int_t)e->count.rerings, "payload_errors",
-			 (json_int_t)e->count.payload_errors, "virtual_nic",
-			 virtual_stats(), "nic_counters", grown, "dirty",
-			 counters_dirty(grown), "peer", e->peer.evidence);
+	return json_pack(
+		"{s:I, s:I, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:O?}", "doorbells_by_sm",
+		(json_int_t)e->count.sm_doorbells, "doorbells_by_cpu",
+		(json_int_t)e->count.cpu_doorbells, "rung_by", rung_by(e), "posts_by_cpu",
+		(json_int_t)e->count.cpu_posts, "rerings", (json_int_t)e->count.rerings,
+		"payload_errors", (json_int_t)e->count.payload_errors, "virtual_nic",
+		virtual_stats(), "nic_counters", grown, "dirty", counters_dirty(grown),
+		"peer", e->peer.evidence);
 }
 
 const char *env_nature(const struct env *e)

@@ -55,6 +55,7 @@ struct nic_qp {
 	struct nic_queue q;
 	struct nic_cursor *cursor;
 	size_t cursor_bytes;
+	uint8_t *reg; /* the doorbell register as the CPU writes it (likewise) */
 	const uint8_t *
 		cqes; /* the CQ's ring as the CPU reads it (driven by device code only) */
 };

@@ -49,6 +49,7 @@ static int map_queues(struct nic_qp *qp)
 	/* The virtual NIC's register page is plain memory; a real one is I/O memory. */
 	OUR_TRY(sm_map(qp->sm, dq.bf.reg, 8, !nic_is_virtual(), &p), err, out);
 	q->reg = p;
+	qp->reg = dq.bf.reg;
 	q->sq_count = dq.sq.wqe_cnt;
 	q->cq_count = dc.cqe_cnt;
 	q->reg_toggle = dq.bf.size;

@@ -2,7 +2,7 @@
  * put.h: one case of puts on one path: its semantics resolved, its payload made and checked, its samples filled.
  *
  * Equal semantics on every path: the SM decides to send; put_completion ends when an SM knows that the data has been
- * acknowledged.  gpu: SM polls the CQE.  proxy: SM polls the worker's counter.  host: from the kernel's last act to the
+ * acknowledged.  gpu, gpu-cpu-db: SM polls the CQE.  proxy: SM polls the worker's counter.  host: from the kernel's last act to the
  * next kernel's first.
  */
 #ifndef PUTSCOPE_PUT_H
@@ -31,8 +31,10 @@ struct path_ops {
 	int (*puts)(struct put *p, struct batch *b);
 	int (*rtts)(struct put *p, struct batch *b);
 	void (*close)(struct put *p);
+	/* In put_launch, as soon as the kernel has ended, well or not; NULL: nothing to do then. */
+	void (*kernel_ended)(struct put *p);
 };
-extern const struct path_ops path_gpu, path_proxy, path_host;
+extern const struct path_ops path_gpu, path_gpu_cpu_db, path_proxy, path_host;
 
 /* Bench entry points shared by every bench of puts (struct bench's open, batch, close). */
 int put_open(struct env *env, struct case_desc *c, void **state);
