@@ -10,10 +10,13 @@ CC     ?= gcc
 NVCC   ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc 2>/dev/null))
 Q      := $(if $(V),,@)
 
-# ---- what this machine has (override with CUDA=0 MPI=0) ----
+# ---- what this machine has (override with CUDA=0 MPI=0 NVTX=0) ----
 # `deps` comes first where it is named, in a make of its own, so that detection sees what it installed.
 CUDA  ?= $(if $(NVCC),1,0)
 MPI   ?= $(if $(shell pkg-config --exists ompi-c 2>/dev/null && echo y),1,0)
+# NVTX 3 is headers alone and needs no CUDA: the Toolkit brings them, some distributions too.
+NVTX_INC := $(firstword $(patsubst %/nvtx3/nvToolsExt.h,%,$(wildcard $(addsuffix /nvtx3/nvToolsExt.h,$(CUDA_HOME)/include /usr/local/cuda/include /usr/include))))
+NVTX  ?= $(if $(NVTX_INC),1,0)
 VERBS ?= $(if $(shell pkg-config --exists libibverbs libmlx5 jansson inih lapacke 2>/dev/null && echo y),1,0)
 
 # ---- lists that the fragments add to ----
@@ -68,7 +71,7 @@ define write_if_new
 	@mkdir -p $(B); printf '%s\n' '/* made by make */' $(1) > $@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 endef
 $(B)/config.h: FORCE
-	$(call write_if_new,'#define HAVE_CUDA $(CUDA)' '#define HAVE_MPI $(MPI)')
+	$(call write_if_new,'#define HAVE_CUDA $(CUDA)' '#define HAVE_MPI $(MPI)' '#define HAVE_NVTX $(NVTX)')
 $(B)/version.h: FORCE
 	$(call write_if_new,'#define PUTSCOPE_VERSION "$(or $(shell git describe --always --dirty --tags 2>/dev/null),unknown)"')
 FORCE:
@@ -76,6 +79,7 @@ FORCE:
 $(B)/o/%.c.o: %.c | $(B)/config.h $(B)/version.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -MMD -MP -c -o $@ $<
+$(B)/o/harness/range.c.o: CPPFLAGS += $(if $(NVTX_INC),-isystem $(NVTX_INC))
 $(B)/o/%.c.cuda.o: %.c | $(B)/config.h
 	@mkdir -p $(@D); echo "  nvcc $<"
 	$(Q)$(NVCC) $(CPPFLAGS) $(NVFLAGS) -MMD -MP -x cu -dc -o $@ $<
@@ -108,6 +112,10 @@ $(B)/tests/$(basename $(notdir $(1))): $(call o,$(1))
 	$$(Q)$$(CC) $$(SANF) -o $$@ $$^ -libverbs -lmlx5 -lpthread -ldl
 endef
 $(foreach t,$(CLIENT_C),$(eval $(call client_rule,$(t))))
+# What a profiler would load, in place of one.
+$(B)/tests/libnvtx_log.so: harness/tests/nvtx_log.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -isystem $(NVTX_INC) -fPIC -shared -o $@ $<
 -include $(shell find $(B)/o -name '*.d' 2>/dev/null)
 
 # ---- what users call ----
@@ -126,8 +134,18 @@ test-two-node: ## two QEMU guests, Soft-RoCE between them, mpirun over both; nee
 test-bad-wire: ## the same with lost packets, and with the peer killed in mid-run
 	@$(PARALLEL) all
 	$(Q)$(PYTHON) harness/two_node/bad_wire.py --build $(B)
+# vcx starts putscope anew, so children are followed; graphs are taken apart into their kernels.
+NSYS_FLAGS ?= --trace=cuda,nvtx,osrt --cuda-graph-trace=node --trace-fork-before-exec=true --wait=all --sample=none
+PROFILE ?= results/profile-$(CONFIG)
+profile: ## run CONFIG under Nsight Systems: kernels, CUDA calls, and the ranges of phases, cases and batches; PROFILE=results/NAME
+	@command -v nsys >/dev/null || { echo "make profile: nsys (Nsight Systems) is not installed or not in PATH: nothing was profiled." \
+	  "It comes with the CUDA Toolkit, or as the package nsight-systems-cli; then run make profile again" >&2; exit 2; }
+	@$(PARALLEL) all
+	@grep -q 'HAVE_NVTX 1' $(B)/config.h || echo "make profile: built without NVTX (no nvtx3/nvToolsExt.h): no ranges of cases" >&2
+	@mkdir -p $(dir $(PROFILE))
+	$(Q)nsys profile $(NSYS_FLAGS) --output=$(PROFILE) $(B)/putscope run $(CONFIG) $(if $(GPU),--gpu $(GPU)) $(if $(NIC),--nic $(NIC)) $(if $(OUT),--out $(OUT))
 unit: $(UNIT_BIN)
-clients: $(CLIENT_BIN)
+clients: $(CLIENT_BIN) $(if $(filter 1,$(NVTX)),$(B)/tests/libnvtx_log.so)
 bounds: ## build/tests/bounds: the probes' bounds by the CUDA runtime alone, a check from outside
 	$(Q)test "$(CUDA)" = 1 || { echo "bounds needs nvcc: install the CUDA Toolkit (12.4 or newer)" >&2; exit 2; }
 	@$(PARALLEL) $(B)/tests/bounds
@@ -161,4 +179,4 @@ clean: ## remove what was built
 	rm -rf build build-san
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
-.PHONY: all bench test test-two-node test-bad-wire unit clients bounds plots deps deps-two-node lint clean help FORCE
+.PHONY: all bench profile test test-two-node test-bad-wire unit clients bounds plots deps deps-two-node lint clean help FORCE

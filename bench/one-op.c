@@ -20,8 +20,8 @@ static int add_path(const struct opts *o, const struct env *env, struct case_lis
 	int err = 0;
 
 	for (size_t i = 0; i < n && !err; i++)
-		err = put_case_add(out, env, "one-op", path, "put_completion", bytes,
-				   orders[i], inl);
+		err = put_cases_add(out, o, env, "one-op", path, "put_completion", bytes,
+				    orders[i], inl);
 	return err;
 }
 
@@ -46,7 +46,7 @@ const struct bench bench_one_op = {
 	.name = "one-op",
 	.question =
 		"one put: seven orderings, inline and pointer; which are safe, what each costs",
-	.uses = "paths sizes ops orderings payload",
+	.uses = "paths sizes ops host_method orderings payload",
 	.needs_env = true,
 	.cases = one_op_cases,
 	.open = put_open,

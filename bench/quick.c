@@ -23,19 +23,19 @@ static int quick_cases(const struct opts *o, const struct env *env, struct case_
 		for (size_t s = 0; s < sizes->n && !err; s++) {
 			uint64_t bytes = sizes->v[s];
 
-			err = put_case_add(out, env, "quick", paths[p], "put_completion",
-					   bytes, "sys-fence", false);
+			err = put_cases_add(out, o, env, "quick", paths[p],
+					    "put_completion", bytes, "sys-fence", false);
 			if (!err && bytes <= 8 && !strcmp(paths[p], "proxy"))
-				err = put_case_add(out, env, "quick", paths[p],
-						   "put_completion", bytes, "settled",
-						   false);
+				err = put_cases_add(out, o, env, "quick", paths[p],
+						    "put_completion", bytes, "settled",
+						    false);
 			if (!err && bytes <= WQE_INLINE_MAX)
-				err = put_case_add(out, env, "quick", paths[p],
-						   "put_completion", bytes, "sys-fence",
-						   true);
+				err = put_cases_add(out, o, env, "quick", paths[p],
+						    "put_completion", bytes, "sys-fence",
+						    true);
 			if (!err && bytes <= 8)
-				err = put_case_add(out, env, "quick", paths[p], "rtt",
-						   bytes, "sys-fence", true);
+				err = put_cases_add(out, o, env, "quick", paths[p], "rtt",
+						    bytes, "sys-fence", true);
 		}
 	}
 	return err;
@@ -44,7 +44,7 @@ static int quick_cases(const struct opts *o, const struct env *env, struct case_
 const struct bench bench_quick = {
 	.name = "quick",
 	.question = "one put on each path: issue, completion, round trip, components",
-	.uses = "paths sizes ops",
+	.uses = "paths sizes ops host_method",
 	.needs_env = true,
 	.cases = quick_cases,
 	.open = put_open,

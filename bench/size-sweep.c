@@ -21,9 +21,9 @@ static int size_sweep_cases(const struct opts *o, const struct env *env,
 	for (unsigned m = 0; m < 2; m++)
 		for (size_t p = 0; p < n; p++)
 			for (size_t s = 0; s < sizes->n && !err; s++)
-				err = put_case_add(out, env, "size-sweep", paths[p],
-						   metrics[m], sizes->v[s], "sys-fence",
-						   false);
+				err = put_cases_add(out, o, env, "size-sweep", paths[p],
+						    metrics[m], sizes->v[s], "sys-fence",
+						    false);
 	return err;
 }
 
@@ -31,7 +31,7 @@ const struct bench bench_size_sweep = {
 	.name = "size-sweep",
 	.question =
 		"issue, completion, round trip and components over message size, on each path",
-	.uses = "paths sizes ops",
+	.uses = "paths sizes ops host_method",
 	.needs_env = true,
 	.cases = size_sweep_cases,
 	.open = put_open,

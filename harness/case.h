@@ -27,7 +27,7 @@ case_status_name(enum case_status s); /* "ok", "waived", "failed", "incomplete" 
 struct case_desc {
 	char id[CASE_ID_CHARS]; /* BENCH/PATH/...: unique in a run, the spelling used everywhere */
 	const char *bench;
-	const char *path; /* gpu, proxy, host, none */
+	const char *path; /* gpu, gpu-cpu-db, proxy, host, none */
 	uint64_t size_bytes;
 	const char *ordering; /* none, gpu-fence, ... sys-fence */
 	const char *inlined;  /* inline, pointer */
@@ -39,9 +39,11 @@ struct case_desc {
 	const char *group;	/* hop experiments: base, or the virtual NIC's delays */
 	const char *doorbell;	/* db, bf */
 	const char *completion; /* cqe, counter, flag, cq-event ... */
-	const char *endpoints;	/* loopback, across, nodes */
-	const char *sm;		/* gpu, host-thread */
-	const char *nature;	/* hardware, virtual */
+	const char *
+		method; /* host path: sync, event, callback, graph: how the CPU learns of a kernel's end */
+	const char *endpoints; /* loopback, across, nodes */
+	const char *sm;	       /* gpu, host-thread */
+	const char *nature;    /* hardware, virtual */
 	uint32_t qps;
 	uint32_t batch;	    /* WQEs per doorbell */
 	uint32_t signalled; /* one signalled WQE every so many */

@@ -7,11 +7,12 @@
 #include "compare_semantics.h"
 
 const char *const semantic_keys[] = {
-	"bench",      "path",	    "nature",	 "size_bytes", "ordering",
-	"inline",     "queue",	    "cq",	 "dbrec",      "data",
-	"doorbell",   "completion", "endpoints", "sm",	       "qps",
-	"batch",      "signalled",  "spinners",	 "litmus",     "oversubscribed",
-	"main_metric"};
+	"bench",	  "path",	"nature",   "size_bytes",
+	"ordering",	  "inline",	"queue",    "cq",
+	"dbrec",	  "data",	"doorbell", "completion",
+	"method",	  "endpoints",	"sm",	    "qps",
+	"batch",	  "signalled",	"spinners", "litmus",
+	"oversubscribed", "main_metric"};
 const size_t semantic_count = sizeof semantic_keys / sizeof *semantic_keys;
 
 static bool among(const char *key, const char *const *list, size_t n)

@@ -10,6 +10,7 @@
 #include "engine.h"
 #include "err.h"
 #include "opt.h"
+#include "range.h"
 #include "registry.h"
 #include "stats.h"
 
@@ -148,13 +149,18 @@ static int one_batch(struct engine *e, struct work *w)
 	struct batch b = {.index = w->index, .warmup = w->index < e->warmup};
 	int err = 0, failed = 0;
 
+	range_push(RANGE_CASE, w->c->id);
 	if (!w->open) {
 		failed = w->bench->open(e->env, w->c, &w->state);
 		w->open = !failed;
 		e->changed = true;
 	}
-	if (!failed)
+	if (!failed) {
+		range_push_batch(b.index, b.warmup);
 		failed = w->bench->batch(w->state, &b);
+		range_pop();
+	}
+	range_pop();
 	if (!failed)
 		failed = check_finite(w->c, &b);
 	if (failed) {

@@ -214,11 +214,16 @@ out:
 	return err;
 }
 
+bool env_serves(const struct env *e)
+{
+	return e && e->ranks.count > 1 && e->ranks.rank != 0;
+}
+
 int env_serve(struct env *e)
 {
 	int err;
 
-	if (e->ranks.count == 1 || e->ranks.rank == 0)
+	if (!env_serves(e))
 		return 0;
 	err = serve_loop(e);
 	return err ? err : 1;
@@ -356,14 +361,27 @@ static json_t *guard_evidence(void)
 			 (json_int_t)guard_touches());
 }
 
+/* Who rang the puts that an SM built, by path, as whoever rang counted; a path that rang nothing is not there. */
+static json_t *rung_by(const struct env *e)
+{
+	json_t *j = json_object();
+
+	if (e->count.sm_doorbells)
+		json_object_set_new(j, "gpu", json_string("SM"));
+	if (e->count.cpu_doorbells)
+		json_object_set_new(j, "gpu-cpu-db", json_string("CPU"));
+	return j;
+}
+
 json_t *env_evidence(const struct env *e)
 {
 	json_t *grown = counters_grown(e->counters, e);
 
-	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:O?}", "uar_guard",
-			 guard_evidence(), "doorbells_by_sm",
-			 (json_int_t)e->count.sm_doorbells, "posts_by_cpu",
-			 (json_int_t)e->count.cpu_posts, "rerings",
+	return json_pack("{s:o, s:I, s:I, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:O?}",
+			 "uar_guard", guard_evidence(), "doorbells_by_sm",
+			 (json_int_t)e->count.sm_doorbells, "doorbells_by_cpu",
+			 (json_int_t)e->count.cpu_doorbells, "rung_by", rung_by(e),
+			 "posts_by_cpu", (json_int_t)e->count.cpu_posts, "rerings",
 			 (json_int_t)e->count.rerings, "payload_errors",
 			 (json_int_t)e->count.payload_errors, "virtual_nic",
 			 virtual_stats(), "nic_counters", grown, "dirty",

@@ -4,6 +4,7 @@
 #ifndef PUTSCOPE_ENV_H
 #define PUTSCOPE_ENV_H
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct env;
@@ -19,8 +20,9 @@ json_t *env_evidence(
 	const struct env
 		*e); /* who rang, what arrived, what the virtual NIC saw: new reference */
 const char *env_nature(const struct env *e); /* "hardware" or "virtual" */
-/* The rank that only serves (rank 1 of a pair): answer the other rank until it ends; 1 when this rank did, 0 when it is
- * the one that measures, -errno. */
+/* Does this rank only serve (rank 1 of a pair)?  Then answer the other rank until it ends: 1 when it did, -errno; 0 of the
+ * rank that measures. */
+bool env_serves(const struct env *e);
 int env_serve(struct env *e);
 /* Rank 0: rank 1 is asked for its evidence and is served no more, so that it does not wait for what rank 0 does next. */
 void env_peer_end(struct env *e);

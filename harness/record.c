@@ -216,6 +216,7 @@ json_t *record_case_json(const struct case_desc *c)
 		{"group", c->group ? c->group : ""},
 		{"doorbell", c->doorbell},
 		{"completion", c->completion},
+		{"method", c->method ? c->method : ""},
 		{"endpoints", c->endpoints},
 		{"sm", c->sm},
 		{"reason", c->reason},

@@ -31,6 +31,12 @@ static bool is_hop_case(const json_t *c)
 	return *str(c, "opcode") != 0;
 }
 
+/* What stands in the column of orders: a kernel's end orders a host's put, which has a method instead. */
+static const char *order_words(const json_t *c)
+{
+	return *str(c, "ordering") ? str(c, "ordering") : str(c, "method");
+}
+
 static void print_ns(double v, int width)
 {
 	if (isnan(v))
@@ -50,8 +56,8 @@ static void print_series(const json_t *c, const struct load_series *s)
 
 	snprintf(interval, sizeof interval, "[%.0f, %.0f]", s->stats.p50_lo,
 		 s->stats.p50_hi);
-	printf("  %-6s %9llu  %-16s %-8s %-22s ", str(c, "path"),
-	       (unsigned long long)s->size_bytes, str(c, "ordering"), str(c, "inline"),
+	printf("  %-10s %9llu  %-16s %-8s %-22s ", str(c, "path"),
+	       (unsigned long long)s->size_bytes, order_words(c), str(c, "inline"),
 	       s->metric);
 	print_ns(s->stats.p50, 9);
 	printf(" %-18s", interval);
@@ -84,9 +90,9 @@ static void print_latencies(const struct load *l)
 	size_t k;
 	json_t *c;
 
-	printf("  %-6s %9s  %-16s %-8s %-22s %9s %-18s%9s%10s %7s  %s\n", "path", "bytes",
-	       "ordering", "payload", "metric", "p50 ns", " 95 % interval", "p99", "max",
-	       "n", "nature");
+	printf("  %-10s %9s  %-16s %-8s %-22s %9s %-18s%9s%10s %7s  %s\n", "path",
+	       "bytes", "ordering", "payload", "metric", "p50 ns", " 95 % interval",
+	       "p99", "max", "n", "nature");
 	json_array_foreach(json_object_get(l->run, "cases"), k, c)
 	{
 		const char *status = str(c, "status");
@@ -97,15 +103,15 @@ static void print_latencies(const struct load *l)
 			    !is_baseline(l->v[i].metric))
 				print_series(c, &l->v[i]);
 		if (strcmp(status, "ok"))
-			printf("  %-6s %9lld  %s: %s (%s)\n", str(c, "path"),
+			printf("  %-10s %9lld  %s: %s (%s)\n", str(c, "path"),
 			       (long long)json_integer_value(
 				       json_object_get(c, "size_bytes")),
 			       status, str(c, "reason"), str(c, "id"));
 	}
 }
 
-/* ---- the three paths side by side, under equal semantics ---- */
-static const char *const paths[] = {"gpu", "proxy", "host"};
+/* ---- the paths side by side, under equal semantics ---- */
+static const char *const paths[] = {"gpu", "gpu-cpu-db", "proxy", "host"};
 #define PATHS (sizeof paths / sizeof *paths)
 
 /* The series of this path, size, payload and metric whose order is a system-scope one (or needs none). */
@@ -123,6 +129,7 @@ static const struct load_series *find_equal(const struct load *l, const char *pa
 		if (is_hop_case(c) || strcmp(str(c, "path"), path) ||
 		    json_integer_value(json_object_get(c, "size_bytes")) != bytes ||
 		    strcmp(str(c, "inline"), inlined) ||
+		    (*str(c, "method") && strcmp(str(c, "method"), "sync")) ||
 		    (*str(c, "ordering") && strcmp(str(c, "ordering"), "sys-fence")))
 			continue;
 		s = load_find(l, str(c, "id"), metric);
@@ -132,10 +139,36 @@ static const struct load_series *find_equal(const struct load *l, const char *pa
 	return NULL;
 }
 
+/* The three paths of every table; the fourth where it was asked for. */
+static bool has_column(const struct load *l, const char *path)
+{
+	bool optional = !strcmp(path, "gpu-cpu-db");
+	size_t k;
+	json_t *c;
+
+	json_array_foreach(json_object_get(l->run, "cases"), k, c)
+	{
+		if (!optional || !strcmp(str(c, "path"), path))
+			return true;
+	}
+	return false;
+}
+
+static void print_equal_head(const struct load *l)
+{
+	printf("Paths side by side: p50 ns (p99), same payload, order at system scope\n  %9s  %-8s %-16s",
+	       "bytes", "payload", "metric");
+	for (unsigned p = 0; p < PATHS; p++)
+		if (has_column(l, paths[p]))
+			printf(" %22s", paths[p]);
+	putchar('\n');
+}
+
 static void print_equal_row(const struct load *l, json_int_t bytes, const char *inlined,
 			    const char *metric, bool *head)
 {
 	const struct load_series *s[PATHS];
+	char text[64];
 	unsigned found = 0;
 
 	for (unsigned p = 0; p < PATHS; p++)
@@ -143,13 +176,13 @@ static void print_equal_row(const struct load *l, json_int_t bytes, const char *
 	if (found < 2)
 		return;
 	if (!*head)
-		printf("Paths side by side: p50 ns (p99), same payload, order at system scope\n  %9s  %-8s %-16s %22s %22s %22s\n",
-		       "bytes", "payload", "metric", paths[0], paths[1], paths[2]);
+		print_equal_head(l);
 	*head = true;
 	printf("  %9lld  %-8s %-16s", (long long)bytes, inlined, metric);
 	for (unsigned p = 0; p < PATHS; p++) {
-		char text[64] = "-";
-
+		if (!has_column(l, paths[p]))
+			continue;
+		snprintf(text, sizeof text, "-");
 		if (s[p] && isnan(s[p]->stats.p99))
 			snprintf(text, sizeof text, "%.0f", s[p]->stats.p50);
 		else if (s[p])
@@ -198,9 +231,9 @@ static void print_components(const struct load *l)
 			continue;
 		if (!head)
 			puts("\nComponents of one put, ns: medians over batches (in each batch wall = kernel + exposed_comm + cpu_wait + unaccounted)\n"
-			     "  path       bytes  payload       wall    kernel  exposed_comm  cpu_wait  unaccounted  ordering");
+			     "  path           bytes  payload       wall    kernel  exposed_comm  cpu_wait  unaccounted  ordering");
 		head = true;
-		printf("  %-6s %9llu  %-8s", str(c, "path"),
+		printf("  %-10s %9llu  %-8s", str(c, "path"),
 		       (unsigned long long)wall->size_bytes, str(c, "inline"));
 		for (unsigned i = 0; i < COMPONENT_COUNT; i++) {
 			static const int widths[] = {10, 10, 0, 14, 10, 13};
@@ -210,7 +243,7 @@ static void print_components(const struct load *l)
 			if (widths[i])
 				print_ns(s && s->n ? s->stats.p50 : NAN, widths[i]);
 		}
-		printf("  %s\n", str(c, "ordering"));
+		printf("  %s\n", order_words(c));
 	}
 }
 
@@ -240,9 +273,10 @@ static void print_evidence(const struct load *l)
 
 	if (!json_is_object(e))
 		return;
-	printf("\nEvidence: the SM rang %lld doorbells, the CPU posted %lld puts, %lld doorbells were rung again, %lld puts "
+	printf("\nEvidence: the SM rang %lld doorbells, the CPU forwarded %lld, the CPU posted %lld puts, %lld doorbells were rung again, %lld puts "
 	       "arrived wrong",
 	       (long long)json_integer_value(json_object_get(e, "doorbells_by_sm")),
+	       (long long)json_integer_value(json_object_get(e, "doorbells_by_cpu")),
 	       (long long)json_integer_value(json_object_get(e, "posts_by_cpu")),
 	       (long long)json_integer_value(json_object_get(e, "rerings")),
 	       (long long)json_integer_value(json_object_get(e, "payload_errors")));

@@ -62,7 +62,7 @@ struct env {
 	uint64_t next_seq;
 	bool virtual_nic;
 	struct { /* counted by us, shown as evidence */
-		uint64_t sm_doorbells, cpu_posts, rerings, payload_errors;
+		uint64_t sm_doorbells, cpu_doorbells, cpu_posts, rerings, payload_errors;
 	} count;
 };
 

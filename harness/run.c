@@ -16,6 +16,7 @@
 #include "err.h"
 #include "facts.h"
 #include "opt.h"
+#include "range.h"
 #include "ranks.h"
 #include "record.h"
 #include "registry.h"
@@ -128,7 +129,9 @@ static void self_tests(struct run *r)
 			first++;
 		if (first != i)
 			continue;
+		range_push(RANGE_PHASE, c->path);
 		err = env_self_test(r->env, c->path);
+		range_pop();
 		for (size_t k = i; err && k < r->cases.n; k++) {
 			struct case_desc *d = &r->cases.v[k];
 
@@ -181,11 +184,16 @@ static int measure(struct run *r)
 	bool table;
 	int err, status;
 
+	range_push(RANGE_PHASE, "self-test");
 	self_tests(r);
+	range_pop();
+	range_push(RANGE_PHASE, "measure");
 	err = record_write(r->record, &r->cases, NULL, 0, false, false, RECORD_RUNNING);
 	if (!err)
 		err = engine_run(r->env, r->a.o, &r->cases, r->record,
 				 budget - (now_s() - r->start_s));
+	range_pop();
+	range_push(RANGE_PHASE, "report");
 	if (r->env)
 		env_peer_end(r->env);
 	if (run_stop)
@@ -198,6 +206,7 @@ static int measure(struct run *r)
 	status = outcome(r, err);
 	if (!err && table)
 		report_print(record_dir(r->record), r->a.json, false);
+	range_pop();
 	return status;
 }
 
@@ -207,30 +216,50 @@ static void on_signal(int sig)
 	run_stop = 1;
 }
 
-static int run_here(struct run *r)
+static void catch_signals(void)
 {
 	struct sigaction sa = {.sa_handler = on_signal};
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+}
+
+/* Devices, cases, record.  On failure *status is how the run ends. */
+static int set_up(struct run *r, int *status)
+{
+	int err = r->a.needs_env ? env_open(&r->env, r->a.o) : 0;
+
+	if (err) {
+		*status = command_status(err);
+		return err;
+	}
+	catch_signals();
+	*status = EXIT_USAGE;
+	if (env_serves(r->env))
+		return 0;
+	err = list_cases(r);
+	return err ? err : open_record(r);
+}
+
+static int serve(struct run *r)
+{
+	int err;
+
+	range_push(RANGE_PHASE, "serve");
+	err = env_serve(r->env);
+	range_pop();
+	return err < 0 ? command_fail(EXIT_FAILED) : EXIT_DONE;
+}
+
+static int run_here(struct run *r)
+{
 	int err, status;
 
 	r->start_s = now_s();
-	if (r->a.needs_env) {
-		err = env_open(&r->env, r->a.o);
-		if (err)
-			return command_fail(command_status(err));
-		sigaction(SIGINT, &sa, NULL);
-		sigaction(SIGTERM, &sa, NULL);
-		err = env_serve(r->env);
-		if (err) {
-			env_close(r->env);
-			return err < 0 ? command_fail(EXIT_FAILED) : EXIT_DONE;
-		}
-	}
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-	err = list_cases(r);
-	if (!err)
-		err = open_record(r);
-	status = err ? command_fail(EXIT_USAGE) : measure(r);
+	range_push(RANGE_PHASE, "setup");
+	err = set_up(r, &status);
+	range_pop();
+	status = err ? command_fail(status) : env_serves(r->env) ? serve(r) : measure(r);
 	record_close(r->record);
 	env_close(r->env);
 	return status;

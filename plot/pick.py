@@ -4,7 +4,7 @@ import collections
 
 # What a case says of itself beside path and size, the most telling first: the order in which labels
 # name what differs.
-SEMANTICS = ("ordering", "inline", "doorbell", "completion", "queue", "cq", "dbrec", "data",
+SEMANTICS = ("ordering", "method", "inline", "doorbell", "completion", "queue", "cq", "dbrec", "data",
              "endpoints", "qps", "batch", "signalled", "sm", "nature", "oversubscribed", "bench")
 MOST_LINES = 8      # more in one panel cannot be told apart
 PATHS = ("gpu", "gpu-cpu-db", "gpu-p2p", "proxy", "host", "none")

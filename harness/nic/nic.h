@@ -55,7 +55,8 @@ struct nic_qp {
 	struct nic_queue q;
 	struct nic_cursor *cursor;
 	size_t cursor_bytes;
-	void *reg_page; /* the CPU's mapping of the doorbell page, known to guard.c; else NULL */
+	uint8_t *
+		reg; /* the doorbell register as the CPU writes it (likewise); its page is known to guard.c */
 	const uint8_t *
 		cqes; /* the CQ's ring as the CPU reads it (driven by device code only) */
 };

@@ -51,7 +51,7 @@ static int map_queues(struct nic_qp *qp)
 	OUR_TRY(sm_map(qp->sm, dq.bf.reg, 8, !nic_is_virtual(), &p), err, out);
 	q->reg = p;
 	OUR_TRY(guard_add(dq.bf.reg), err, out);
-	qp->reg_page = dq.bf.reg;
+	qp->reg = dq.bf.reg;
 	q->sq_count = dq.sq.wqe_cnt;
 	q->cq_count = dc.cqe_cnt;
 	q->reg_toggle = dq.bf.size;
@@ -195,8 +195,8 @@ void nic_qp_close(struct nic_qp *qp)
 {
 	if (!qp)
 		return;
-	if (qp->reg_page)
-		guard_remove(qp->reg_page);
+	if (qp->reg)
+		guard_remove(qp->reg);
 	if (qp->qp)
 		ibv_destroy_qp(qp->qp);
 	if (qp->cq)

@@ -131,8 +131,10 @@ int put_launch(struct put *p, bool by_sm, const struct dev_kernel *k, const void
 	struct env *e = p->env;
 	int err;
 
-	err = by_sm ? launch_submitting(e, k, args, wall_ns)
-		    : launch_kernel(e, k, args, wall_ns);
+	err = p->path == &path_gpu ? launch_submitting(e, k, args, wall_ns)
+				   : launch_kernel(e, k, args, wall_ns);
+	if (p->path->kernel_ended)
+		p->path->kernel_ended(p);
 	if (err)
 		return err;
 	err = launch_outcome(p);
@@ -252,7 +254,8 @@ static uint32_t order_of(const struct case_desc *c)
 
 int put_open(struct env *env, struct case_desc *c, void **state)
 {
-	const struct path_ops *const paths[] = {&path_gpu, &path_proxy, &path_host};
+	const struct path_ops *const paths[] = {&path_gpu, &path_gpu_cpu_db, &path_proxy,
+						&path_host};
 	uint32_t slots;
 	struct put *p = calloc(1, sizeof *p);
 	int err;

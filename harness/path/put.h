@@ -2,7 +2,7 @@
  * put.h: one case of puts on one path: its semantics resolved, its payload made and checked, its samples filled.
  *
  * Equal semantics on every path: the SM decides to send; put_completion ends when an SM knows that the data has been
- * acknowledged.  gpu: SM polls the CQE.  proxy: SM polls the worker's counter.  host: from the kernel's last act to the
+ * acknowledged.  gpu, gpu-cpu-db: SM polls the CQE.  proxy: SM polls the worker's counter.  host: from the kernel's last act to the
  * next kernel's first.
  */
 #ifndef PUTSCOPE_PUT_H
@@ -31,8 +31,10 @@ struct path_ops {
 	int (*puts)(struct put *p, struct batch *b);
 	int (*rtts)(struct put *p, struct batch *b);
 	void (*close)(struct put *p);
+	/* In put_launch, as soon as the kernel has ended, well or not; NULL: nothing to do then. */
+	void (*kernel_ended)(struct put *p);
 };
-extern const struct path_ops path_gpu, path_proxy, path_host;
+extern const struct path_ops path_gpu, path_gpu_cpu_db, path_proxy, path_host;
 
 /* Bench entry points shared by every bench of puts (struct bench's open, batch, close). */
 int put_open(struct env *env, struct case_desc *c, void **state);
@@ -45,6 +47,10 @@ int put_self_test(struct env *env, const char *path);
 int put_case_add(struct case_list *l, const struct env *env, const char *bench,
 		 const char *path, const char *metric, uint64_t bytes,
 		 const char *ordering, bool inl);
+/* The same for every benched way of this path: host once for each host_method, else one case. */
+int put_cases_add(struct case_list *l, const struct opts *o, const struct env *env,
+		  const char *bench, const char *path, const char *metric, uint64_t bytes,
+		  const char *ordering, bool inl);
 /* Sizes 1 .. PUT_BYTES_MAX, ops 1 .. PUT_OPS_MAX, else -EINVAL with the sentence. */
 int put_opts_check(const struct opts *o);
 extern const char *const put_order_names[ORDER_COUNT];

@@ -165,6 +165,38 @@ int sm_sync(struct sm *sm)
 	return sm->ops->sync(sm);
 }
 
+int sm_mark(struct sm *sm)
+{
+	return sm->ops->mark(sm);
+}
+
+int sm_reached(struct sm *sm)
+{
+	return sm->ops->reached(sm);
+}
+
+int sm_call(struct sm *sm, void (*fn)(void *arg), void *arg)
+{
+	return sm->ops->call(sm, fn, arg);
+}
+
+int sm_graph_make(struct sm *sm, const struct sm_step *steps, size_t n,
+		  struct sm_graph **g)
+{
+	return sm->ops->graph_make(sm, steps, n, g);
+}
+
+int sm_graph_launch(struct sm *sm, struct sm_graph *g)
+{
+	return sm->ops->graph_launch(sm, g);
+}
+
+void sm_graph_free(struct sm *sm, struct sm_graph *g)
+{
+	if (g)
+		sm->ops->graph_free(sm, g);
+}
+
 int sm_clocks(struct sm *sm, struct clock_fit *clock, struct clock_fit *wall)
 {
 	return sm->ops->clocks(sm, clock, wall);

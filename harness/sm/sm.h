@@ -53,6 +53,28 @@ int sm_copy_out(struct sm *sm, void *dst, const void *src, enum sm_place place,
 /* Start one thread of `k` with a copy of args and return; sm_sync waits for its end.  One at a time. */
 int sm_launch(struct sm *sm, const struct dev_kernel *k, const void *args);
 int sm_sync(struct sm *sm);
+
+/* ---- other ways to learn that a kernel has ended, and work in order behind it ---- */
+/* Mark the work launched so far (a CUDA event; a host thread counts up a word); reached: 1 when all of it has ended, 0, -errno. */
+int sm_mark(struct sm *sm);
+int sm_reached(struct sm *sm);
+/* Run fn(arg) on a CPU thread behind the work launched so far and before what is launched later: a thread of the CUDA driver, or
+ * the one that plays the SM.  fn may not call sm_* nor CUDA. */
+int sm_call(struct sm *sm, void (*fn)(void *arg), void *arg);
+/* A chain of kernels and functions that is handed over as a whole (a CUDA graph; a list that a host thread works off).  Arguments
+ * must stay where they are until sm_graph_free, which wants the chain ended (sm_sync). */
+struct sm_step {
+	const struct dev_kernel *kernel; /* with args; or NULL: fn(arg) */
+	const void *args;
+	void (*fn)(void *arg);
+	void *arg;
+};
+struct sm_graph;
+int sm_graph_make(struct sm *sm, const struct sm_step *steps, size_t n,
+		  struct sm_graph **g);
+int sm_graph_launch(struct sm *sm, struct sm_graph *g);
+void sm_graph_free(struct sm *sm, struct sm_graph *g);
+
 /* Fit of dev_clock (within one SM) and of dev_wall (shared by all); both the host's ticks on a host thread. */
 int sm_clocks(struct sm *sm, struct clock_fit *clock, struct clock_fit *wall);
 /* Facts for run.json (a jansson object, new reference). */

@@ -17,17 +17,10 @@
 #include "err.h"
 #include "sm/cuda_try.h"
 #include "sm/dev.h"
-#include "sm/sm_ops.h"
+#include "sm/sm_cuda.h"
 
 #define PAGE_BYTES 4096u
 #define CLOCK_READS 64u
-
-struct sm_gpu {
-	int device;
-	cudaStream_t stream;
-	struct cudaDeviceProp prop;
-	int driver, runtime;
-};
 
 struct clock_probe {
 	uint64_t clock
@@ -96,6 +89,7 @@ static int gpu_open(struct sm *sm, int gpu)
 	CUDA_TRY(cudaDriverGetVersion(&g->driver), err, out);
 	CUDA_TRY(cudaRuntimeGetVersion(&g->runtime), err, out);
 	CUDA_TRY(cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking), err, out);
+	CUDA_TRY(cudaEventCreateWithFlags(&g->event, cudaEventDisableTiming), err, out);
 	sm->impl = g;
 	return 0;
 out:
@@ -110,6 +104,7 @@ static void gpu_close(struct sm *sm)
 	cudaStreamSynchronize(g->stream);
 	for (size_t i = 0; i < sm->page_count; i++)
 		cudaHostUnregister((void *)sm->pages[i]);
+	cudaEventDestroy(g->event);
 	cudaStreamDestroy(g->stream);
 	free(g);
 }
@@ -293,6 +288,8 @@ static json_t *gpu_facts(const struct sm *sm)
 }
 
 extern "C" const struct sm_ops sm_cuda_ops = {
-	"gpu",	     gpu_open, gpu_close,  gpu_alloc, gpu_free,	  gpu_map_page,
-	gpu_dev_ptr, gpu_copy, gpu_launch, gpu_sync,  gpu_clocks, gpu_facts,
+	"gpu",		gpu_open,	  gpu_close,	  gpu_alloc,   gpu_free,
+	gpu_map_page,	gpu_dev_ptr,	  gpu_copy,	  gpu_launch,  gpu_sync,
+	gpu_clocks,	gpu_facts,	  gpu_mark,	  gpu_reached, gpu_call,
+	gpu_graph_make, gpu_graph_launch, gpu_graph_free,
 };

@@ -15,15 +15,61 @@
 #include "sm/sm_ops.h"
 
 #define ARGS_MAX 1024u
+#define QUEUED_MAX 64u /* work handed over and not ended; more waits, as on a stream */
+
+/* One piece of work: a kernel, a function, a chain of both, or (none of them) a mark. */
+struct work {
+	uint8_t args[ARGS_MAX] __attribute__((aligned(64)));
+	const struct dev_kernel *kernel;
+	void (*fn)(void *);
+	void *arg;
+	const struct sm_graph *graph;
+	uint64_t mark;
+};
+
+struct sm_graph {
+	size_t n;
+	struct sm_step steps[];
+};
 
 struct sm_thread {
 	pthread_t tid;
 	sem_t work, done;
-	const struct dev_kernel *kernel; /* NULL: leave */
-	uint8_t args[ARGS_MAX] __attribute__((aligned(64)));
-	bool running;
-	struct clock_fit clock;
+	struct work queue[QUEUED_MAX];
+	uint32_t in, out; /* handed over; begun, by the thread */
+	uint32_t open;	  /* handed over and not known to have ended */
+	uint64_t marks;	  /* made */
+	uint64_t reached; /* by the thread */
+	bool leave;
 };
+
+static void graph_run(const struct sm_graph *g)
+{
+	sm_pin_self(0);
+	for (size_t i = 0; i < g->n; i++) {
+		const struct sm_step *s = &g->steps[i];
+
+		if (s->kernel)
+			s->kernel->thread(s->args);
+		else
+			s->fn(s->arg);
+	}
+}
+
+static void work_run(struct sm_thread *t, const struct work *w)
+{
+	if (w->kernel) {
+		sm_pin_self(0);
+		w->kernel->thread(w->args);
+	} else if (w->fn) {
+		w->fn(w->arg);
+	} else if (w->graph) {
+		graph_run(w->graph);
+	} else {
+		/* SM and CPU: what the kernels before wrote is there before the mark is seen. */
+		__atomic_store_n(&t->reached, w->mark, __ATOMIC_RELEASE);
+	}
+}
 
 static void *thread_main(void *arg)
 {
@@ -33,12 +79,40 @@ static void *thread_main(void *arg)
 	for (;;) {
 		while (sem_wait(&t->work))
 			;
-		if (!t->kernel)
+		if (t->leave)
 			return NULL;
-		sm_pin_self(0);
-		t->kernel->thread(t->args);
+		work_run(t, &t->queue[t->out++ % QUEUED_MAX]);
 		sem_post(&t->done);
 	}
+}
+
+static void one_done(struct sm_thread *t)
+{
+	while (sem_wait(&t->done))
+		;
+	t->open--;
+}
+
+/* The next free place, emptied but for the arguments; hand it over with work_go. */
+static struct work *work_next(struct sm_thread *t)
+{
+	struct work *w;
+
+	if (t->open == QUEUED_MAX)
+		one_done(t);
+	w = &t->queue[t->in % QUEUED_MAX];
+	w->kernel = NULL;
+	w->fn = NULL;
+	w->graph = NULL;
+	return w;
+}
+
+static int work_go(struct sm_thread *t)
+{
+	t->in++;
+	t->open++;
+	sem_post(&t->work);
+	return 0;
 }
 
 static int host_open(struct sm *sm, int gpu)
@@ -66,7 +140,7 @@ static void host_close(struct sm *sm)
 {
 	struct sm_thread *t = sm->impl;
 
-	t->kernel = NULL;
+	t->leave = true;
 	sem_post(&t->work);
 	pthread_join(t->tid, NULL);
 	sem_destroy(&t->work);
@@ -123,28 +197,79 @@ static int host_copy(struct sm *sm, void *dst, const void *src, size_t bytes)
 static int host_launch(struct sm *sm, const struct dev_kernel *k, const void *args)
 {
 	struct sm_thread *t = sm->impl;
+	struct work *w;
 
 	if (k->args_bytes > ARGS_MAX)
 		return err_say(-EINVAL,
 			       "kernel %s takes %zu bytes of arguments, at most %u",
 			       k->name, k->args_bytes, ARGS_MAX);
-	memcpy(t->args, args, k->args_bytes);
-	t->kernel = k;
-	t->running = true;
-	sem_post(&t->work);
-	return 0;
+	w = work_next(t);
+	memcpy(w->args, args, k->args_bytes);
+	w->kernel = k;
+	return work_go(t);
 }
 
 static int host_sync(struct sm *sm)
 {
 	struct sm_thread *t = sm->impl;
 
-	if (!t->running)
-		return 0;
-	while (sem_wait(&t->done))
-		;
-	t->running = false;
+	while (t->open)
+		one_done(t);
 	return 0;
+}
+
+static int host_mark(struct sm *sm)
+{
+	struct sm_thread *t = sm->impl;
+
+	work_next(t)->mark = ++t->marks;
+	return work_go(t);
+}
+
+static int host_reached(struct sm *sm)
+{
+	struct sm_thread *t = sm->impl;
+
+	/* CPU and SM: the mark before what the kernels wrote. */
+	return __atomic_load_n(&t->reached, __ATOMIC_ACQUIRE) == t->marks;
+}
+
+static int host_call(struct sm *sm, void (*fn)(void *), void *arg)
+{
+	struct sm_thread *t = sm->impl;
+	struct work *w = work_next(t);
+
+	w->fn = fn;
+	w->arg = arg;
+	return work_go(t);
+}
+
+static int host_graph_make(struct sm *sm, const struct sm_step *steps, size_t n,
+			   struct sm_graph **out)
+{
+	struct sm_graph *g = malloc(sizeof *g + n * sizeof *steps);
+
+	(void)sm;
+	*out = g;
+	if (!g)
+		return err_say(-ENOMEM, "no memory for a chain of %zu steps", n);
+	g->n = n;
+	memcpy(g->steps, steps, n * sizeof *steps);
+	return 0;
+}
+
+static int host_graph_launch(struct sm *sm, struct sm_graph *g)
+{
+	struct sm_thread *t = sm->impl;
+
+	work_next(t)->graph = g;
+	return work_go(t);
+}
+
+static void host_graph_free(struct sm *sm, struct sm_graph *g)
+{
+	(void)sm;
+	free(g);
 }
 
 static int host_clocks(struct sm *sm, struct clock_fit *clock, struct clock_fit *wall)
@@ -176,4 +301,10 @@ const struct sm_ops sm_host_ops = {
 	.sync = host_sync,
 	.clocks = host_clocks,
 	.facts = host_facts,
+	.mark = host_mark,
+	.reached = host_reached,
+	.call = host_call,
+	.graph_make = host_graph_make,
+	.graph_launch = host_graph_launch,
+	.graph_free = host_graph_free,
 };

@@ -22,6 +22,13 @@ struct sm_ops {
 	int (*sync)(struct sm *sm);
 	int (*clocks)(struct sm *sm, struct clock_fit *clock, struct clock_fit *wall);
 	struct json_t *(*facts)(const struct sm *sm);
+	int (*mark)(struct sm *sm);
+	int (*reached)(struct sm *sm);
+	int (*call)(struct sm *sm, void (*fn)(void *), void *arg);
+	int (*graph_make)(struct sm *sm, const struct sm_step *steps, size_t n,
+			  struct sm_graph **g);
+	int (*graph_launch)(struct sm *sm, struct sm_graph *g);
+	void (*graph_free)(struct sm *sm, struct sm_graph *g);
 };
 
 struct sm {
