@@ -38,13 +38,16 @@ bool report_is_component(const json_t *c, const char *metric)
 static json_t *row(const json_t *c, const char *metric)
 {
 	static const char *const keys[] = {
-		"path",	      "nature",		"size_bytes", "ordering",
-		"inline",     "queue",		"cq",	      "dbrec",
-		"data",	      "opcode",		"group",      "doorbell",
-		"completion", "endpoints",	"sm",	      "qps",
-		"batch",      "signalled",	"litmus",     "oversubscribed",
-		"rerings",    "payload_errors", "violations", "status",
-		"reason"};
+		"path",	      "nature",		"size_bytes",
+		"ordering",   "inline",		"queue",
+		"cq",	      "dbrec",		"data",
+		"opcode",     "group",		"doorbell",
+		"completion", "endpoints",	"sm",
+		"qps",	      "batch",		"signalled",
+		"litmus",     "oversubscribed", "protocol",
+		"state",      "workers",	"rings",
+		"window",     "rerings",	"payload_errors",
+		"violations", "status",		"reason"};
 	json_t *j = json_object();
 
 	json_object_set(j, "case", json_object_get(c, "id"));
