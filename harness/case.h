@@ -49,6 +49,8 @@ struct case_desc {
 	uint32_t signalled;	 /* one signalled WQE every so many */
 	uint32_t workers, rings; /* of a proxy */
 	uint32_t window;	 /* messages that one sample of a rate is made over */
+	char governor[32]; /* cpufreq's, of the worker's CPU when it was looked at last */
+	double cpu_mhz;	   /* likewise its clock; 0: not known */
 	uint32_t spinners; /* threads that spin at once, the virtual NIC's included */
 	bool litmus; /* an order that promises the NIC nothing: its losses are the finding, not a failure */
 	bool oversubscribed;	 /* spinners > CPUs: unpinned, every poll yields */

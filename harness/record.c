@@ -220,6 +220,7 @@ json_t *record_case_json(const struct case_desc *c)
 		{"sm", c->sm},
 		{"protocol", c->protocol},
 		{"state", c->state},
+		{"governor", c->governor},
 		{"reason", c->reason},
 	};
 	const struct {
@@ -247,6 +248,8 @@ json_t *record_case_json(const struct case_desc *c)
 				    proxy[i].value
 					    ? json_integer((json_int_t)proxy[i].value)
 					    : json_null());
+	json_object_set_new(j, "cpu_mhz",
+			    c->cpu_mhz > 0 ? json_real(c->cpu_mhz) : json_null());
 	json_object_set_new(j, "litmus", json_boolean(c->litmus));
 	json_object_set_new(j, "oversubscribed", json_boolean(c->oversubscribed));
 	json_object_set_new(j, "step_ns", json_real(c->step_ns));

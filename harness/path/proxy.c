@@ -44,6 +44,8 @@ static int proxy_launch(struct put *p, struct batch *b, bool stamped)
 	double wall;
 	int err;
 
+	if (p->before)
+		OUR_TRY(p->before(p), err, out);
 	if (stamped)
 		OUR_TRY(correlate(p->env, &moment), err, out);
 	OUR_TRY(pool_reset(p->impl, p->slots.inl), err, out);
@@ -76,6 +78,8 @@ static int proxy_rtts(struct put *p, struct batch *b)
 	double wall;
 	int err;
 
+	if (p->before)
+		OUR_TRY(p->before(p), err, out);
 	OUR_TRY(pool_reset(p->impl, p->slots.inl), err, out);
 	OUR_TRY(put_prepare(p, &a.l), err, out);
 	put_reply(p, &a.r);

@@ -46,17 +46,19 @@ int proxy_hop_series(struct put *p, struct batch *b, const struct sm_moment *m)
 	const double sm_ns = p->c->timer_overhead_ns,
 		     worker_ns =
 			     clock_ns(&p->env->host_clock, pool_overhead_ticks(p->impl));
-	double *v[PROXY_HOPS], *bound, *timer, moment[PROXY_HOPS + 1];
+	double *v[PROXY_HOPS], *bound, *timer, *cycle, moment[PROXY_HOPS + 1];
 
 	static_assert(PROXY_HOPS == POOL_STAMPS + 2, "a stamp between each two hops");
 	if (!p->slots.ops)
 		return 0;
 	bound = batch_series(b, "clock_bound", 1);
 	timer = batch_series(b, "timer_worker", 1);
-	if (!bound || !timer)
+	cycle = batch_series(b, "core_cycle", 1);
+	if (!bound || !timer || !cycle)
 		return err_say(-ENOMEM, "no memory for samples");
 	*bound = m->bound_ns;
 	*timer = worker_ns;
+	*cycle = pool_cycle_ns(p->impl, 0);
 	for (unsigned h = 0; h < PROXY_HOPS; h++) {
 		v[h] = batch_series(b, proxy_hop_names[h], p->slots.ops);
 		if (!v[h])

@@ -23,6 +23,7 @@ enum proxy_hop { PROXY_HOP_LIST(H) PROXY_HOPS };
 extern const char *const proxy_hop_names[PROXY_HOPS], *const proxy_hop_words[PROXY_HOPS];
 
 /* Of the stamped launch that just ended.  Also clock_bound, how far the two clocks may be apart (0 where a host thread plays
- * the SM), and timer_worker, what reading the clock cost the worker.  moment: taken before the launch. */
+ * the SM), timer_worker, what reading the clock cost the worker, and core_cycle, how long a cycle of its core took when it
+ * woke.  moment: taken before the launch. */
 int proxy_hop_series(struct put *p, struct batch *b, const struct sm_moment *moment);
 #endif
