@@ -43,11 +43,17 @@ struct case_desc {
 		method; /* host path: sync, event, callback, graph: how the CPU learns of a kernel's end */
 	const char *endpoints; /* loopback, across, nodes */
 	const char *sm;	       /* gpu, host-thread */
+	const char *protocol;  /* of a proxy's ring: tuned, baseline */
+	const char *state;     /* of the CPU before each batch: cold, warm */
 	const char *nature;    /* hardware, virtual */
 	uint32_t qps;
-	uint32_t batch;	    /* WQEs per doorbell */
-	uint32_t signalled; /* one signalled WQE every so many */
-	uint32_t spinners;  /* threads that spin at once, the virtual NIC's included */
+	uint32_t batch;		 /* WQEs per doorbell */
+	uint32_t signalled;	 /* one signalled WQE every so many */
+	uint32_t workers, rings; /* of a proxy */
+	uint32_t window;	 /* messages that one sample of a rate is made over */
+	char governor[32]; /* cpufreq's, of the worker's CPU when it was looked at last */
+	double cpu_mhz;	   /* likewise its clock; 0: not known */
+	uint32_t spinners; /* threads that spin at once, the virtual NIC's included */
 	bool litmus; /* an order that promises the NIC nothing: its losses are the finding, not a failure */
 	bool oversubscribed;	 /* spinners > CPUs: unpinned, every poll yields */
 	const char *main_metric; /* the one whose interval decides when to stop */

@@ -34,6 +34,12 @@ static int by_u64(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+uint64_t clock_median_ticks(uint64_t *ticks, unsigned n)
+{
+	qsort(ticks, n, sizeof *ticks, by_u64);
+	return ticks[n / 2];
+}
+
 /* The step from sorted differences of back-to-back reads.  A counter that moves in steps of s (22.46 ticks on one AMD
  * part, 32 ns on an H200's globaltimer) shows differences in clusters s apart, each up to a tick wide by rounding; one that
  * counts each tick shows runs of neighbouring values. */

@@ -61,6 +61,7 @@ void clock_fit_reads(struct clock_fit *c, const uint64_t *ticks, unsigned n);
 /* The same from n differences of back-to-back reads. */
 void clock_fit_diffs(struct clock_fit *c, const uint64_t *diffs, unsigned n);
 double clock_ns(const struct clock_fit *c, uint64_t ticks); /* a duration */
+uint64_t clock_median_ticks(uint64_t *ticks, unsigned n);   /* sorts them */
 uint64_t clock_monotonic_raw_ns(void);
 
 #ifdef __cplusplus

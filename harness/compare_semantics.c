@@ -28,7 +28,8 @@ bool semantic_is(const char *key)
 	static const char *const outcome[] = {
 		"id",	      "status",		"reason",
 		"puts",	      "payload_errors", "rerings",
-		"violations", "step_ns",	"timer_overhead_ns"};
+		"violations", "step_ns",	"timer_overhead_ns",
+		"governor",   "cpu_mhz"};
 
 	return !among(key, outcome, sizeof outcome / sizeof *outcome);
 }

@@ -132,6 +132,23 @@ static int add_size(struct value *v, const struct opt_entry *e, char *w)
 	return 0;
 }
 
+static int add_count(struct value *v, const struct opt_entry *e, char *w)
+{
+	char *end;
+	unsigned long long n;
+
+	(void)e;
+	errno = 0;
+	n = strtoull(w, &end, 10);
+	if (*w < '0' || *w > '9' || errno || *end || !n)
+		return err_say(-EINVAL, "'%s' is not a whole number of 1 or more", w);
+	for (size_t i = 0; i < v->sizes.n; i++)
+		if (v->sizes.v[i] == n)
+			return err_say(-EINVAL, "'%s' stands twice", w);
+	v->sizes.v[v->sizes.n++] = n;
+	return 0;
+}
+
 static int add_choice(struct value *v, const struct opt_entry *e, char *w)
 {
 	if (!is_choice(e->choices, w))
@@ -194,6 +211,9 @@ static int parse(struct value *v, const struct opt_entry *e)
 	case OPT_SIZES:
 		snprintf(v->words, sizeof v->words, "%s", v->text);
 		return for_words(v->words, add_size, v, e);
+	case OPT_COUNTS:
+		snprintf(v->words, sizeof v->words, "%s", v->text);
+		return for_words(v->words, add_count, v, e);
 	case OPT_STR:
 		return 0;
 	}
@@ -346,8 +366,9 @@ json_t *opts_json(const struct opts *o)
 void opts_help(void (*line)(const char *key, const char *type, const char *def,
 			    const char *help))
 {
-	static const char *const types[] = {"text", "whole number", "number", "yes|no",
-					    "",	    "list",	    "sizes"};
+	static const char *const types[] = {
+		"text", "whole number", "number", "yes|no",
+		"",	"list",		"sizes",  "whole numbers"};
 
 	for (unsigned i = 0; i < COUNT; i++) {
 		if (!strcmp(table[i].key, "fake"))

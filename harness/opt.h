@@ -15,7 +15,16 @@
 extern "C" {
 #endif
 
-enum opt_type { OPT_STR, OPT_INT, OPT_DBL, OPT_BOOL, OPT_CHOICE, OPT_CHOICES, OPT_SIZES };
+enum opt_type {
+	OPT_STR,
+	OPT_INT,
+	OPT_DBL,
+	OPT_BOOL,
+	OPT_CHOICE,
+	OPT_CHOICES,
+	OPT_SIZES,
+	OPT_COUNTS
+};
 
 #define OPT_LIST_MAX 64
 struct opt_sizes {
@@ -36,7 +45,8 @@ const char *opts_str(const struct opts *o, const char *key); /* STR and CHOICE *
 int64_t opts_int(const struct opts *o, const char *key);
 double opts_dbl(const struct opts *o, const char *key);
 bool opts_bool(const struct opts *o, const char *key);
-const struct opt_sizes *opts_sizes(const struct opts *o, const char *key);
+const struct opt_sizes *opts_sizes(const struct opts *o,
+				   const char *key); /* SIZES, COUNTS */
 bool opts_has(const struct opts *o, const char *key,
 	      const char *choice); /* CHOICES: is it in the list? */
 size_t opts_list(const struct opts *o, const char *key,

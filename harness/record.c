@@ -219,27 +219,38 @@ json_t *record_case_json(const struct case_desc *c)
 		{"method", c->method ? c->method : ""},
 		{"endpoints", c->endpoints},
 		{"sm", c->sm},
+		{"protocol", c->protocol},
+		{"state", c->state},
+		{"governor", c->governor},
 		{"reason", c->reason},
 	};
 	const struct {
 		const char *key;
 		uint64_t value;
-	} counts[] = {
-		{"qps", c->qps},
-		{"batch", c->batch},
-		{"signalled", c->signalled},
-		{"spinners", c->spinners},
-		{"puts", c->puts},
-		{"payload_errors", c->payload_errors},
-		{"rerings", c->rerings},
-		{"violations", c->violations},
-	};
+	} proxy[] = {{"workers", c->workers}, {"rings", c->rings}, {"window", c->window}},
+	  counts[] = {
+		  {"qps", c->qps},
+		  {"batch", c->batch},
+		  {"signalled", c->signalled},
+		  {"spinners", c->spinners},
+		  {"puts", c->puts},
+		  {"payload_errors", c->payload_errors},
+		  {"rerings", c->rerings},
+		  {"violations", c->violations},
+	  };
 
 	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
 		json_object_set_new(j, words[i].key, word(words[i].value));
 	for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++)
 		json_object_set_new(j, counts[i].key,
 				    json_integer((json_int_t)counts[i].value));
+	for (unsigned i = 0; i < sizeof proxy / sizeof *proxy; i++)
+		json_object_set_new(j, proxy[i].key,
+				    proxy[i].value
+					    ? json_integer((json_int_t)proxy[i].value)
+					    : json_null());
+	json_object_set_new(j, "cpu_mhz",
+			    c->cpu_mhz > 0 ? json_real(c->cpu_mhz) : json_null());
 	json_object_set_new(j, "litmus", json_boolean(c->litmus));
 	json_object_set_new(j, "oversubscribed", json_boolean(c->oversubscribed));
 	json_object_set_new(j, "step_ns", json_real(c->step_ns));

@@ -11,6 +11,7 @@
 #include "path/hop_virtual.h"
 #include "report_hops.h"
 #include "report_json.h"
+#include "report_proxy.h"
 #include "solve.h"
 
 #define USAGE "usage: putscope report DIR [--json] [--methods]"
@@ -66,6 +67,8 @@ static void print_series(const json_t *c, const struct load_series *s)
 	printf(" %7zu  %s%s", s->n, str(c, "nature"),
 	       json_is_true(json_object_get(c, "oversubscribed")) ? ", oversubscribed"
 								  : "");
+	if (*str(c, "state"))
+		printf(", %s", str(c, "state"));
 	if (!strcmp(str(c, "path"), "none"))
 		printf(", bound: %s", str(c, "id"));
 	if (s->stats.p50 <
@@ -100,7 +103,8 @@ static void print_latencies(const struct load *l)
 		for (size_t i = 0; i < l->n && !is_hop_case(c); i++)
 			if (!strcmp(l->v[i].case_id, str(c, "id")) && l->v[i].n &&
 			    !report_is_component(c, l->v[i].metric) &&
-			    !is_baseline(l->v[i].metric))
+			    !is_baseline(l->v[i].metric) &&
+			    !report_proxy_own(c, l->v[i].metric))
 				print_series(c, &l->v[i]);
 		if (strcmp(status, "ok"))
 			printf("  %-10s %9lld  %s: %s (%s)\n", str(c, "path"),
@@ -126,7 +130,7 @@ static const struct load_series *find_equal(const struct load *l, const char *pa
 	{
 		const struct load_series *s;
 
-		if (is_hop_case(c) || strcmp(str(c, "path"), path) ||
+		if (is_hop_case(c) || *str(c, "state") || strcmp(str(c, "path"), path) ||
 		    json_integer_value(json_object_get(c, "size_bytes")) != bytes ||
 		    strcmp(str(c, "inline"), inlined) ||
 		    (*str(c, "method") && strcmp(str(c, "method"), "sync")) ||
@@ -377,7 +381,7 @@ static void print_pace(const struct load *l, const json_t *solved)
 int report_print(const char *dir, bool json, bool methods)
 {
 	struct load *l;
-	json_t *solved;
+	json_t *solved, *proxy;
 	int err = load_open(&l, dir, LOAD_READER);
 
 	if (err)
@@ -393,6 +397,9 @@ int report_print(const char *dir, bool json, bool methods)
 		print_head(l, dir);
 		print_pace(l, solved);
 		report_hops_print(solved, methods);
+		proxy = report_proxy(l);
+		report_proxy_print(proxy);
+		json_decref(proxy);
 		print_side_by_side(l);
 		print_latencies(l);
 		print_components(l);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report_json.h"
+#include "report_proxy.h"
 #include "solve.h"
 
 const char *const component_names[COMPONENT_COUNT] = {
@@ -37,32 +38,17 @@ bool report_is_component(const json_t *c, const char *metric)
 
 static json_t *row(const json_t *c, const char *metric)
 {
-	static const char *const keys[] = {"path",
-					   "nature",
-					   "size_bytes",
-					   "ordering",
-					   "inline",
-					   "queue",
-					   "cq",
-					   "dbrec",
-					   "data",
-					   "opcode",
-					   "group",
-					   "doorbell",
-					   "completion",
-					   "method",
-					   "endpoints",
-					   "sm",
-					   "qps",
-					   "batch",
-					   "signalled",
-					   "litmus",
-					   "oversubscribed",
-					   "rerings",
-					   "payload_errors",
-					   "violations",
-					   "status",
-					   "reason"};
+	static const char *const keys[] = {"path",	 "nature",  "size_bytes",
+					   "ordering",	 "inline",  "queue",
+					   "cq",	 "dbrec",   "data",
+					   "opcode",	 "group",   "doorbell",
+					   "completion", "method",  "endpoints",
+					   "sm",	 "qps",	    "batch",
+					   "signalled",	 "litmus",  "oversubscribed",
+					   "protocol",	 "state",   "workers",
+					   "rings",	 "window",  "governor",
+					   "cpu_mhz",	 "rerings", "payload_errors",
+					   "violations", "status",  "reason"};
 	json_t *j = json_object();
 
 	json_object_set(j, "case", json_object_get(c, "id"));
@@ -156,9 +142,9 @@ json_t *report_json(const struct load *l)
 	json_object_del(run, "evidence");
 	for (unsigned i = 0; i < sizeof solved_keys / sizeof *solved_keys; i++)
 		json_object_del(run, solved_keys[i]); /* they stand beside */
-	out = json_pack("{s:s, s:o, s:o, s:o, s:O?}", "schema", "putscope-report", "run",
-			run, "cases", cases, "components", components, "evidence",
-			json_object_get(l->run, "evidence"));
+	out = json_pack("{s:s, s:o, s:o, s:o, s:o, s:O?}", "schema", "putscope-report",
+			"run", run, "cases", cases, "components", components, "proxy",
+			report_proxy(l), "evidence", json_object_get(l->run, "evidence"));
 	solved = solve_hops(l);
 	if (solved)
 		json_object_update(out, solved);

@@ -7,7 +7,7 @@
 #include "path/slots.h"
 #include "serve.h"
 
-static void close_pair(struct nic_qp *pair[END_COUNT])
+void rig_pair_close(struct nic_qp *pair[END_COUNT])
 {
 	for (int i = 0; i < END_COUNT; i++) {
 		nic_qp_close(pair[i]);
@@ -17,7 +17,7 @@ static void close_pair(struct nic_qp *pair[END_COUNT])
 
 void rig_pair_broken(struct env *e, bool by_sm)
 {
-	close_pair(by_sm ? e->sm_qp : e->cpu_qp);
+	rig_pair_close(by_sm ? e->sm_qp : e->cpu_qp);
 }
 
 /* Open the queue pairs of the local endpoints and connect them, B's at the other rank where it lies there. */
@@ -55,12 +55,21 @@ int rig_pair(struct env *e, bool by_sm, struct nic_qp *pair[END_COUNT])
 		int err = open_pair(e, by_sm, own);
 
 		if (err) {
-			close_pair(own);
+			rig_pair_close(own);
 			return err;
 		}
 	}
 	memcpy(pair, own, END_COUNT * sizeof *own);
 	return 0;
+}
+
+int rig_pair_more(struct env *e, struct nic_qp *pair[END_COUNT])
+{
+	int err = open_pair(e, false, pair);
+
+	if (err)
+		rig_pair_close(pair);
+	return err;
 }
 
 const char *rig_endpoints(const struct env *e)

@@ -70,6 +70,9 @@ struct env {
  * failed takes no more). */
 int rig_pair(struct env *e, bool by_sm, struct nic_qp *pair[END_COUNT]);
 void rig_pair_broken(struct env *e, bool by_sm);
+/* A further pair for the CPU, its opener's own; not between two ranks, where B serves one pair of a kind. */
+int rig_pair_more(struct env *e, struct nic_qp *pair[END_COUNT]);
+void rig_pair_close(struct nic_qp *pair[END_COUNT]);
 const char *
 rig_endpoints(const struct env
 		      *e); /* "loopback", "across" (two devices) or "nodes" (two ranks) */

@@ -4,8 +4,8 @@ import collections
 
 # What a case says of itself beside path and size, the most telling first: the order in which labels
 # name what differs.
-SEMANTICS = ("ordering", "method", "inline", "doorbell", "completion", "queue", "cq", "dbrec", "data",
-             "endpoints", "qps", "batch", "signalled", "sm", "nature", "oversubscribed", "bench")
+SEMANTICS = ("state", "protocol", "ordering", "method", "inline", "doorbell", "completion", "queue", "cq", "dbrec", "data",
+             "endpoints", "workers", "rings", "qps", "batch", "signalled", "sm", "nature", "oversubscribed", "bench")
 MOST_LINES = 8      # more in one panel cannot be told apart
 PATHS = ("gpu", "gpu-cpu-db", "gpu-p2p", "proxy", "host", "none")
 
@@ -24,7 +24,8 @@ def word(key, value):
         return "not oversubscribed" if key == "oversubscribed" else ""
     return {"queue": f"queue {value}", "cq": f"CQ {value}", "dbrec": f"record {value}",
             "data": f"data {value}", "qps": f"{value} QP" + ("s" if value != 1 else ""),
-            "batch": f"batch {value}", "signalled": f"signalled 1/{value}",
+            "workers": f"{value} worker" + ("s" if value != 1 else ""),
+            "rings": f"{value} ring" + ("s" if value != 1 else ""), "batch": f"batch {value}", "signalled": f"signalled 1/{value}",
             "oversubscribed": "oversubscribed", "sm": "host SM" if value == "host-thread" else value,
             }.get(key, str(value))
 

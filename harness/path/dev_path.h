@@ -21,8 +21,13 @@ enum put_order {
 	ORDER_COUNT,
 };
 
-/* Orders of the proxy's enqueue: is the payload made visible inside the window, or was it before the put began? */
-enum proxy_order { PROXY_SETTLED, PROXY_SYS_FENCE, PROXY_ORDERS };
+/* How the SM enqueues for a proxy. */
+enum proxy_order {
+	PROXY_SETTLED,	   /* tuned; the payload was visible before the put began */
+	PROXY_SYS_FENCE,   /* tuned; a system fence inside the window makes it visible */
+	PROXY_SYS_RELEASE, /* baseline: slot by an atomic, room by a look at the host, descriptor by a release at system scope */
+	PROXY_ORDERS
+};
 
 enum dev_status { DEV_OK, DEV_DEADLINE, DEV_ERROR_CQE };
 
@@ -81,16 +86,24 @@ struct rtt_args {
 	uint32_t gap_ticks; /* likewise: A's puts start so much later than they could */
 };
 
-/* A proxy's ring seen by its one producer.  Descriptor: two words that both carry the tag, the low 16 bits of the
- * entry's number + 1, so that a reader of either half knows whether it is there. */
+/* A proxy's rings as the SM sees them.  Descriptor: two words that both carry the tag, the low 16 bits of the entry's
+ * number + 1, so that a reader of either half knows whether it is there. */
+#define PROXY_RINGS_MAX 32u
+#define PROXY_RING_ENTRIES 256u
 #define PROXY_DESC_BYTES 16u
+#define PROXY_PROGRESS_OFF (PROXY_RING_ENTRIES * PROXY_DESC_BYTES)
+#define PROXY_RING_BYTES \
+	(PROXY_PROGRESS_OFF + 64u) /* progress: entries taken, by the worker */
+#define PROXY_LINE_BYTES 64u
 #define PROXY_FLAG 0x8000u /* in the upper size part: put the 8 B flag behind this put */
 #define PROXY_ERROR (1ull << 63) /* the counter's error bit; low bits: syndrome */
+/* Of ring 0; that of ring r lies r of these sizes behind it. */
 struct proxy_view {
-	uint8_t *ring;	  /* host memory, device address */
-	uint8_t *counter; /* completed puts, host memory, written by the worker */
-	uint8_t *head;	  /* next entry's number, kept between launches */
-	uint32_t count;	  /* entries, a power of two */
+	uint8_t *ring; /* PROXY_RING_BYTES: host memory, device address */
+	uint8_t *
+		counter; /* PROXY_LINE_BYTES: completed puts, host memory, written by the worker */
+	uint8_t *
+		reserve; /* PROXY_LINE_BYTES: entries reserved (baseline), memory of the SM */
 };
 static inline
 #ifdef __CUDACC__
@@ -106,10 +119,16 @@ struct proxy_args {
 	struct dev_launch l;
 	struct proxy_view v;
 };
+/* A window of l.ops messages, message i through ring i % rings; stamps[0]: its ticks. */
+struct proxy_rate_args {
+	struct dev_launch l;
+	struct proxy_view v;
+	uint32_t rings;
+};
 struct proxy_rtt_args {
 	struct dev_launch l;
 	struct dev_reply r;
-	struct proxy_view va, vb;
+	struct proxy_view v; /* ring 0 is A's, ring 1 B's */
 };
 
 /* The host path's producer: writes the head of one put's payload, as the kernel that ends before the put. */
@@ -135,6 +154,8 @@ extern const struct dev_kernel rtt_hold_kernel_host,
 	rtt_hold_kernel_cuda; /* 8 B inline; stamps: [3 * ops] request, reply seen, ticks held */
 extern const struct dev_kernel proxy_kernels_host[PROXY_ORDERS][2],
 	proxy_kernels_cuda[PROXY_ORDERS][2]; /* [order][stamped] */
+extern const struct dev_kernel proxy_rate_kernels_host[PROXY_ORDERS],
+	proxy_rate_kernels_cuda[PROXY_ORDERS]; /* settled and sys-release only */
 extern const struct dev_kernel proxy_rtt_kernels_host[2],
 	proxy_rtt_kernels_cuda[2]; /* [big] */
 extern const struct dev_kernel produce_kernel_host, produce_kernel_cuda;

@@ -22,6 +22,8 @@ struct put {
 	bool overhead_known; /* the case's timer overhead was taken from its first launch */
 	struct nic_qp *pair[END_COUNT];
 	void *impl; /* the path's own */
+	/* Brings the machine into a state before each launch (proxy only); NULL: it is taken as it is. */
+	int (*before)(struct put *p);
 };
 
 struct path_ops {

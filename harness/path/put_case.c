@@ -94,6 +94,10 @@ int put_case_add(struct case_list *l, const struct env *env, const char *bench,
 						 : "next-kernel";
 	c->method = strcmp(path, "host") ? "" : "sync";
 	c->qps = c->batch = c->signalled = 1;
+	if (!strcmp(path, "proxy")) {
+		c->protocol = strcmp(ordering, "sys-release") ? "tuned" : "baseline";
+		c->workers = c->rings = 1;
+	}
 	c->main_metric = metric;
 	c->data = c->endpoints = c->sm = "";
 	c->nature = "virtual";

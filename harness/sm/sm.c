@@ -234,6 +234,12 @@ unsigned sm_cpus(void)
 	return allowed_count;
 }
 
+bool sm_cpu_allowed(int cpu)
+{
+	spin_once();
+	return CPU_ISSET(cpu, &allowed);
+}
+
 void sm_yield(void)
 {
 	if (nic_step && nic_step())
@@ -265,19 +271,32 @@ void sm_unpin_self(void)
 	pthread_setaffinity_np(pthread_self(), sizeof allowed, &allowed);
 }
 
-void sm_pin_always(unsigned k)
+static void pin_to(int cpu)
 {
 	cpu_set_t one;
 
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+}
+
+void sm_pin_always(unsigned k)
+{
 	spin_once();
 	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
 		if (!CPU_ISSET(cpu, &allowed) || k--)
 			continue;
-		CPU_ZERO(&one);
-		CPU_SET(cpu, &one);
-		pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+		pin_to(cpu);
 		return;
 	}
+}
+
+void sm_pin_cpu(int cpu)
+{
+	if (pin_on)
+		pin_to(cpu);
+	else
+		sm_unpin_self();
 }
 
 void sm_pin_self(unsigned k)

@@ -89,10 +89,13 @@ void sm_yield(
 bool sm_spinners(unsigned ours, bool virtual_nic, bool pin);
 /* Called by a spinning thread when it starts: takes the k-th CPU of those allowed when pinning is on, else all of them. */
 void sm_pin_self(unsigned k);
+void sm_pin_cpu(
+	int cpu); /* likewise, to this CPU, for a thread whose place matters (a worker near the NIC) */
 void sm_pin_always(
 	unsigned k); /* even when cores are short: for a probe of the cores themselves */
 void sm_unpin_self(void);
-unsigned sm_cpus(void); /* CPUs this process may use */
+unsigned sm_cpus(void);	      /* CPUs this process may use */
+bool sm_cpu_allowed(int cpu); /* is it one of them? */
 
 #ifdef __cplusplus
 }
