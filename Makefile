@@ -122,12 +122,13 @@ $(B)/tests/libnvtx_log.so: harness/tests/nvtx_log.c
 # On every core, unless -j was given.
 PARALLEL = $(MAKE) --no-print-directory $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
 CONFIG ?= quick
+TESTS  ?= harness/tests $(wildcard harness/vcx/tests plot/tests probes/tests)
 bench: ## run CONFIG (default quick) and print the table; GPU=N NIC=name OUT=dir HOSTS=a,b
 	@$(PARALLEL) all
 	$(Q)$(if $(HOSTS),mpirun -np 2 --host $(HOSTS) --map-by node --bind-to none $(CURDIR)/)$(B)/putscope run $(CONFIG) $(if $(GPU),--gpu $(GPU)) $(if $(NIC),--nic $(NIC)) $(if $(OUT),--out $(OUT))
 test: ## build and run every test
 	@$(PARALLEL) all unit clients
-	$(Q)B=$(B) SAN=$(SAN) $(PYTHON) -m pytest -q -p no:cacheprovider harness/tests $(wildcard harness/vcx/tests plot/tests probes/tests) $(PYTEST_ARGS)
+	$(Q)B=$(B) SAN=$(SAN) $(PYTHON) -m pytest -q -p no:cacheprovider $(TESTS) $(PYTEST_ARGS)
 test-two-node: ## two QEMU guests, Soft-RoCE between them, mpirun over both; needs deps-two-node and no hardware
 	@$(PARALLEL) all
 	$(Q)$(PYTHON) harness/two_node/two_node.py --build $(B)
