@@ -47,14 +47,15 @@ def test_every_method_is_a_case_of_its_own(whole):
 
 
 def test_hops_add_up_to_the_window(whole):
-    """Four intervals between five readings of one clock: each had the cost of a reading subtracted, the window once."""
+    """Four intervals between five readings of one clock: each had the cost of a reading subtracted, the window once.  Its rate was
+    fitted twice, as the host's and as the SM's."""
     v = series(whole)
     for c in cases(whole).values():
         if c["main_metric"] != "put_completion":
             assert not [k for k in v if k[0] == c["id"] and k[1] in HOPS]
             continue
         for whole_ns, *parts in zip(v[c["id"], "put_completion"], *(v[c["id"], h] for h in HOPS), strict=True):
-            assert sum(parts) + 3 * c["timer_overhead_ns"] == pytest.approx(whole_ns, abs=0.1), c["id"]
+            assert sum(parts) + 3 * c["timer_overhead_ns"] == pytest.approx(whole_ns, rel=1e-5, abs=0.1), c["id"]
         assert v[c["id"], "post_send"] == v[c["id"], "issue"]
 
 
